@@ -1,0 +1,132 @@
+// What every Target checks of an op before it takes it: shapes that fit, memories, dtype pairs, read-only
+// tiles.
+//
+// Not the chip's limits: those differ per chip and are checked over a whole Program. Errors: TileError at the
+// op.
+#pragma once
+
+#include "neuron_kernels/core/target.hpp"
+
+namespace neuron_kernels::inline NEURON_KERNELS_ABI {
+
+/// What the rules need to know of a tile; both targets' tiles convert to it.
+struct TileInfo {
+  const char* name;
+  int p, f;
+  DType dtype;
+  Space space;
+  bool read_only;
+};
+
+inline std::string describe(const TileInfo& t) {
+  return text(t.name, " [", t.p, ", ", t.f, "] ", name_of(t.dtype),
+              t.space == Space::psum ? " in PSUM" : " in SBUF");
+}
+
+namespace tile_rules {
+
+inline void writable(const TileInfo& dst, const char* op, const Where& where) {
+  if (dst.read_only) {
+    tile_error(
+        where, op,
+        text("writes ", describe(dst), ", which was loaded and is read-only; copy it to an sbuf tile first"));
+  }
+}
+
+inline void same_shape(const TileInfo& dst, const TileInfo& src, const char* op, const Where& where) {
+  if (dst.p != src.p || dst.f != src.f) {
+    tile_error(where, op,
+               text(describe(dst), " and ", describe(src), " differ in shape; both must have the same"));
+  }
+}
+
+/// dst [p, 1] f32, one number for each partition of src.
+inline void column_of(const TileInfo& column, const TileInfo& src, const char* op, const Where& where) {
+  if (column.p != src.p || column.f != 1 || column.dtype != DType::f32) {
+    tile_error(where, op,
+               text(describe(column), " goes with ", describe(src), "; it must be [", src.p, ", 1] f32"));
+  }
+}
+
+inline void fresh(const char* name, int p, int f, const Where& where) {
+  if (p < 1 || f < 1)
+    tile_error(where, name, text("a tile of [", p, ", ", f, "]; both sizes must be at least 1"));
+}
+
+inline void matmul(const TileInfo& dst, const TileInfo& stationary, const TileInfo& moving,
+                   const Where& where) {
+  writable(dst, "matmul", where);
+  if (dst.space != Space::psum)
+    tile_error(where, "matmul", text("dst ", describe(dst), "; matmul writes PSUM: make it by psum()"));
+  for (const TileInfo* t : {&stationary, &moving}) {
+    if (t->space != Space::sbuf) {
+      tile_error(where, "matmul",
+                 text("operand ", describe(*t), "; matmul reads SBUF: copy it to an sbuf tile first"));
+    }
+  }
+  if (stationary.p != moving.p) {
+    tile_error(where, "matmul",
+               text("stationary ", describe(stationary), " and moving ", describe(moving),
+                    " differ in partitions, the contraction; both must have the same"));
+  }
+  if (dst.p != stationary.f || dst.f != moving.f) {
+    tile_error(where, "matmul",
+               text("dst ", describe(dst), "; stationary^T moving is [", stationary.f, ", ", moving.f, "]"));
+  }
+  if ((stationary.dtype == DType::f32) != (moving.dtype == DType::f32)) {
+    tile_error(where, "matmul",
+               text("stationary ", describe(stationary), " and moving ", describe(moving),
+                    "; f32 pairs only with f32 (SDK nki.isa.nc_matmul): copy one to the other's dtype"));
+  }
+}
+
+/// Element-wise ops and activate: sources of dst's shape.
+inline void elementwise(const char* op, const TileInfo& dst, const TileInfo& a, const Where& where) {
+  writable(dst, op, where);
+  same_shape(dst, a, op, where);
+}
+
+inline void elementwise(const char* op, const TileInfo& dst, const TileInfo& a, const TileInfo& b,
+                        const Where& where) {
+  elementwise(op, dst, a, where);
+  same_shape(dst, b, op, where);
+}
+
+inline void reduce(const TileInfo& dst, Alu op, const TileInfo& src, const Where& where) {
+  writable(dst, "reduce", where);
+  column_of(dst, src, "reduce", where);
+  if (op != Alu::add && op != Alu::max && op != Alu::min) {
+    tile_error(where, "reduce", text("operator ", name_of(op), "; allowed are add, max and min"));
+  }
+}
+
+inline void norm_stats(const TileInfo& dst, const TileInfo& src, const Where& where) {
+  writable(dst, "norm_stats", where);
+  if (dst.p != src.p || dst.f != 2 || dst.dtype != DType::f32) {
+    tile_error(where, "norm_stats",
+               text("dst ", describe(dst), " for ", describe(src), "; it must be [", src.p, ", 2] f32"));
+  }
+}
+
+/// A transfer between HBM [rows, cols] and a tile [p, f].
+inline void transfer(const char* op, const TileInfo& tile, std::int64_t rows, std::int64_t cols,
+                     const Where& where) {
+  if (tile.p != rows || tile.f != cols) {
+    tile_error(where, op,
+               text("HBM [", rows, ", ", cols, "] and ", describe(tile),
+                    " differ in shape; both must have the same"));
+  }
+}
+
+/// Filling an element of an input_array declared as `slot`.
+inline void fits(const char* op, const TileInfo& slot, std::int64_t rows, std::int64_t cols, DType dtype,
+                 const Where& where) {
+  if (rows > slot.p || cols > slot.f || dtype != slot.dtype) {
+    tile_error(where, op,
+               text("[", rows, ", ", cols, "] ", name_of(dtype), " into ", describe(slot),
+                    "; the array's tiles take at most that shape, of that dtype"));
+  }
+}
+
+}  // namespace tile_rules
+}  // namespace neuron_kernels::inline NEURON_KERNELS_ABI
