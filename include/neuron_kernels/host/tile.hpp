@@ -1,0 +1,131 @@
+// Host's data: Hbm (a strided part of the caller's memory), Tile (rows in the arena, or an alias of an Hbm),
+// TileArray.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "neuron_kernels/core/tile_rules.hpp"
+#include "neuron_kernels/core/view.hpp"
+
+namespace neuron_kernels::inline NEURON_KERNELS_ABI {
+namespace host {
+
+using Index = std::int64_t;
+
+/// Tensor in device memory: for Host, the caller's own.
+class Hbm {
+ public:
+  Hbm() = default;
+  Hbm(const ConstView& v)
+      : data_(static_cast<char*>(const_cast<void*>(v.data))), dtype_(v.dtype), layout_(v.layout) {}
+  Hbm(const View& v) : Hbm(static_cast<const ConstView&>(v)) { read_only_ = false; }
+
+  explicit operator bool() const { return layout_.rank != 0; }
+  int rank() const { return layout_.rank; }
+  std::int64_t dim(int i) const { return layout_.shape[static_cast<std::size_t>(i)]; }
+  std::int64_t stride(int i) const { return layout_.stride[static_cast<std::size_t>(i)]; }
+  DType dtype() const { return dtype_; }
+  bool read_only() const { return read_only_; }
+  char* data() const { return data_; }
+
+  /// Drops the first dimension.
+  Hbm at(Index i) const {
+    Hbm h = moved(0, i);
+    for (std::size_t d = 1; d < static_cast<std::size_t>(max_rank); ++d) {
+      h.layout_.shape[d - 1] = layout_.shape[d];
+      h.layout_.stride[d - 1] = layout_.stride[d];
+    }
+    --h.layout_.rank;
+    return h;
+  }
+  Hbm rows(Index begin, int n) const { return part(0, begin, n); }
+  Hbm cols(Index begin, int n) const { return part(1, begin, n); }
+  Hbm transposed() const {
+    Hbm h = *this;
+    std::swap(h.layout_.shape[0], h.layout_.shape[1]);
+    std::swap(h.layout_.stride[0], h.layout_.stride[1]);
+    return h;
+  }
+
+ private:
+  Hbm moved(int d, Index begin) const {
+    Hbm h = *this;
+    h.data_ = data_ + begin * stride(d) * size_of(dtype_);
+    return h;
+  }
+  Hbm part(int d, Index begin, int n) const {
+    Hbm h = moved(d, begin);
+    h.layout_.shape[static_cast<std::size_t>(d)] = n;
+    return h;
+  }
+
+  char* data_ = nullptr;
+  DType dtype_ = DType::f32;
+  bool read_only_ = true;
+  Layout layout_{};
+};
+
+/// [p, f] elements at data + i * p_step + j * f_step. Tiles in the arena store f32, whatever their dtype: a
+/// write rounds to dtype, so that matmul need not convert at each use. Only an alias of HBM stores 16 bits.
+class Tile {
+ public:
+  Tile() = default;
+
+  explicit operator bool() const { return data != nullptr; }
+  int p() const { return p_; }
+  int f() const { return f_; }
+  DType dtype() const { return dtype_; }
+  operator TileInfo() const { return {name, p_, f_, dtype_, space, read_only}; }
+
+  Tile free(Index begin, int n) const {
+    Tile t = *this;
+    t.data = data + begin * f_step * size_of(storage);
+    t.f_ = n;
+    return t;
+  }
+  Tile partitions(Index begin, int n) const {
+    Tile t = *this;
+    t.data = data + begin * p_step * size_of(storage);
+    t.p_ = n;
+    return t;
+  }
+
+  float* f32_data() const { return reinterpret_cast<float*>(data); }
+  bool is_f32_rows() const { return storage == DType::f32 && (f_step == 1 || f_ == 1); }
+
+  // For Host.
+  Tile(const char* tile_name, int p, int f, DType type, Space where)
+      : name(tile_name), space(where), p_(p), f_(f), dtype_(type) {}
+  void shape(int p, int f) {
+    p_ = p;
+    f_ = f;
+  }
+  char* data = nullptr;
+  std::int64_t p_step = 0, f_step = 1;  // elements of `storage`
+  const char* name = "";
+  DType storage = DType::f32;
+  Space space = Space::sbuf;
+  bool read_only = false;
+
+ private:
+  int p_ = 0, f_ = 0;
+  DType dtype_ = DType::f32;
+};
+
+/// n tiles; those of an input_array are filled one by one and may each alias another place.
+class TileArray {
+ public:
+  Tile operator[](Index i) const { return tiles[i]; }
+
+  Tile slot;              // shape and dtype that each may have at most
+  Tile* tiles = nullptr;  // in the arena
+};
+
+struct Span {
+  Index index, begin;
+  int size;
+};
+
+}  // namespace host
+}  // namespace neuron_kernels::inline NEURON_KERNELS_ABI
