@@ -1,0 +1,77 @@
+# make demo    a language model on these kernels, against stock PyTorch
+# make test    every test; `make bench`, `make lint`, `make format`, `make clean` as they say
+#
+# Each target installs what it misses: Debian packages (as root), Python packages into .venv. Repeats are quick.
+# PYTHON names the interpreter for .venv, TORCH_INDEX_URL an index to take PyTorch from, JOBS the compilers at a time.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+export PYTHON ?= python3
+export JOBS ?= $(shell nproc)
+
+BUILD_PACKAGES := g++ ccache ca-certificates python3 python3-venv
+TEST_PACKAGES := $(BUILD_PACKAGES) binutils clang cmake ninja-build catch2 libeigen3-dev
+# qemu-user runs test programs on a CPU without AVX; only x86-64 has such a test.
+TEST_PACKAGES += $(if $(filter x86_64,$(shell uname -m)),qemu-user)
+BENCH_PACKAGES := $(BUILD_PACKAGES) cmake ninja-build libeigen3-dev libbenchmark-dev libopenblas-dev libdnnl-dev
+LINT_PACKAGES := $(TEST_PACKAGES) clang-format clang-tidy
+
+CXX_FILES = $(shell find include reference tests bench examples pytorch/csrc -name '*.[hc]pp' -o -name '*.inl')
+PACKAGE_FILES := kernel.toml $(shell find include pytorch/csrc pytorch/neuron_kernels pytorch/setup.py \
+	pytorch/pyproject.toml -name '*.[hc]pp' -o -name '*.inl' -o -name '*.py' -o -name '*.toml')
+SETUP_FILES := scripts/setup.sh scripts/download_size.py pytorch/requirements-demo.txt pytorch/requirements-models.txt
+
+.PHONY: help demo test bench format lint clean
+help:
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
+
+demo: debian-build .venv/package.stamp
+	.venv/bin/python scripts/demo.py
+
+test: debian-test .venv/test.stamp .venv/package.stamp
+	@scripts/test.sh
+
+# OPENBLAS_CORETYPE would make OpenBLAS run the kernels of another CPU.
+bench: debian-bench .venv/package.stamp
+	cmake -G Ninja -S . -B build/bench-release -DNEURON_KERNELS_TESTS=OFF -DNEURON_KERNELS_BENCH=ON
+	cmake --build build/bench-release -j $(JOBS)
+	@mkdir -p build/bench
+	@set -e; for program in build/bench-release/bench/bench_*; do \
+	  printf '\n==> %s\n' "$$program"; \
+	  env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE "$$program" --benchmark_out_format=json \
+	    --benchmark_out="build/bench/$${program##*/bench_}.json"; \
+	done
+	@printf '\n==> PyTorch\n'
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE .venv/bin/python bench/bench_torch.py
+	.venv/bin/python scripts/bench_report.py
+
+format: debian-lint
+	clang-format -i $(CXX_FILES)
+
+lint: debian-lint .venv/lint.stamp
+	@scripts/lint.sh
+
+clean:
+	rm -rf build .venv pytorch/build pytorch/*.egg-info
+
+.PHONY: debian-build debian-test debian-bench debian-lint
+debian-build: ; @scripts/setup.sh debian $(BUILD_PACKAGES)
+debian-test: ; @scripts/setup.sh debian $(TEST_PACKAGES)
+debian-bench: ; @scripts/setup.sh debian $(BENCH_PACKAGES)
+debian-lint: ; @scripts/setup.sh debian $(LINT_PACKAGES)
+
+.venv/demo.stamp: $(SETUP_FILES) | debian-build
+	@scripts/setup.sh python pytorch/requirements-demo.txt pytorch/requirements-models.txt
+	@touch $@
+
+.venv/%.stamp: pytorch/requirements-%.txt .venv/demo.stamp
+	@scripts/setup.sh python $<
+	@touch $@
+
+# The build finds setuptools and PyTorch in .venv: pip's own build environment would download PyTorch once more.
+.venv/package.stamp: $(PACKAGE_FILES) .venv/demo.stamp
+	@printf '\n==> Building the Python package\n'
+	CXX="$$(command -v ccache) g++" .venv/bin/python -m pip --disable-pip-version-check install --force-reinstall \
+	  --no-deps --no-build-isolation ./pytorch
+	@touch $@
