@@ -1,0 +1,30 @@
+"""PyTorch operators on the neuron_kernels C++ kernels, and patch() for Transformers models.
+
+torch.ops.neuron_kernels.{matmul, matmul_into, layer_norm, rms_norm, add_rms_norm, fused_mlp,
+                          flash_attention, flash_attention_lse}
+neuron_kernels.patch(model), neuron_kernels.unpatch(model)
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from neuron_kernels._library import load_operators
+
+load_operators()
+
+import torch as _torch  # noqa: E402
+
+from neuron_kernels import autograd, fake  # noqa: E402, F401  (they register what needs the operators to exist)
+from neuron_kernels.patching import PatchReport, patch, unpatch  # noqa: E402
+
+try:
+    __version__ = version("neuron-kernels")
+except PackageNotFoundError:  # imported from a checkout that is not installed
+    __version__ = "unknown"
+
+
+def instruction_set():
+    """Name of the instruction set that the kernels run on here, as in the variable NEURON_KERNELS_ISA."""
+    return _torch.ops.neuron_kernels.instruction_set()
+
+
+__all__ = ["PatchReport", "instruction_set", "patch", "unpatch"]
