@@ -176,7 +176,7 @@ TEST_CASE("calls from several threads at once on one pool give the same bits") {
       }
     }
     check(different == 0, "matmul and flash_attention",
-          nk::text(different, " of 80 calls from four threads gave other bits"));
+          nk::text(different.load(), " of 80 calls from four threads gave other bits"));
   });
 }
 
