@@ -199,9 +199,6 @@ class Host : public Engines {
   static constexpr int copy_from_reads = 16;
   static constexpr int always_copy = no_limit / 2;
 
-  friend class Range;
-  friend class Tiles;
-
   bool is_mine() { return ordinal_++ == mine_; }
   void finish_program() { mine_ = claims_->next.fetch_add(1, std::memory_order_relaxed); }
 

@@ -31,33 +31,8 @@ namespace host::avx512 {
 
 #include "neuron_kernels/host/vec_avx512.inl"
 inline constexpr int tile_rows = 14, tile_vecs = 2;
-#include "neuron_kernels/host/gemm.inl"
-#include "neuron_kernels/host/math.inl"
-#include "neuron_kernels/host/rows.inl"
-
-#include "neuron_kernels/host/activate.inl"  // these after rows.inl
-#include "neuron_kernels/host/convert.inl"
-
-inline constexpr Page page = {
-    .name = "avx512",
-    .vector_len = Vec::len,
-    .tile_rows = tile_rows,
-    .tile_cols = tile_vecs * Vec::len,
-    .gemm = gemm,
-    .gemm_dot = gemm_dot,
-    .transpose = transpose,
-    .widen_bf16 = widen_bf16,
-    .widen_f16 = widen_f16,
-    .narrow_bf16 = narrow_bf16,
-    .narrow_f16 = narrow_f16,
-    .binary = binary,
-    .scalar = scalar,
-    .scalar_scalar = scalar_scalar,
-    .scalar_tensor = scalar_tensor,
-    .reduce = reduce,
-    .activate = activate,
-    .stats = stats,
-};
+inline constexpr const char* page_name = "avx512";
+#include "neuron_kernels/host/page.inl"
 
 }  // namespace host::avx512
 }  // namespace neuron_kernels::inline NEURON_KERNELS_ABI

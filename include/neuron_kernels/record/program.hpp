@@ -262,12 +262,12 @@ inline std::int64_t evaluate(const Program& program, record::ExprId id,
   }
 }
 
-inline bool evaluate(const Program& program, const record::Condition& c,
-                     std::span<const std::int64_t> loop_index) {
-  using record::Compare;
-  if (c.op == Compare::never || c.op == Compare::always) return c.op == Compare::always;
-  const std::int64_t a = evaluate(program, c.a, loop_index), b = evaluate(program, c.b, loop_index);
-  switch (c.op) {
+namespace record {
+
+/// a op b of two numbers, or a Target's Cond of two Index values, for an op that compares.
+template <class Value>
+auto compare(Compare op, const Value& a, const Value& b) {
+  switch (op) {
     case Compare::less:
       return a < b;
     case Compare::less_equal:
@@ -281,6 +281,15 @@ inline bool evaluate(const Program& program, const record::Condition& c,
     default:
       return a != b;
   }
+}
+
+}  // namespace record
+
+inline bool evaluate(const Program& program, const record::Condition& c,
+                     std::span<const std::int64_t> loop_index) {
+  using record::Compare;
+  if (c.op == Compare::never || c.op == Compare::always) return c.op == Compare::always;
+  return record::compare(c.op, evaluate(program, c.a, loop_index), evaluate(program, c.b, loop_index));
 }
 
 }  // namespace neuron_kernels::inline NEURON_KERNELS_ABI

@@ -111,21 +111,7 @@ class Replay {
   Cond condition(const Condition& c) {
     if (c.op == Compare::never) return false;
     if (c.op == Compare::always) return true;
-    const Index a = index(c.a), b = index(c.b);
-    switch (c.op) {
-      case Compare::less:
-        return a < b;
-      case Compare::less_equal:
-        return a <= b;
-      case Compare::greater:
-        return a > b;
-      case Compare::greater_equal:
-        return a >= b;
-      case Compare::equal:
-        return a == b;
-      default:
-        return a != b;
-    }
+    return record::compare(c.op, index(c.a), index(c.b));
   }
 
   bool is_zero(ExprId id) const { return nth(program_.exprs, id) == Expr{}; }
