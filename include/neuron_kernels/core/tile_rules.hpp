@@ -48,6 +48,13 @@ inline void column_of(const TileInfo& column, const TileInfo& src, const char* o
   }
 }
 
+inline void transposed(const TileInfo& src, const Where& where) {
+  if (src.space == Space::psum) {
+    tile_error(where, "transposed",
+               text(describe(src), "; transposed reads SBUF: copy it to an sbuf tile first"));
+  }
+}
+
 inline void fresh(const char* name, int p, int f, const Where& where) {
   if (p < 1 || f < 1)
     tile_error(where, name, text("a tile of [", p, ", ", f, "]; both sizes must be at least 1"));

@@ -27,12 +27,11 @@ class Engines {
 
   /// A view with the strides exchanged: the matmuls of a CPU read any strides.
   Tile transposed(const Tile& tile, const Where& where = Where::current()) {
-    if (tile.space == Space::psum)
-      tile_error(where, "transposed", text(tile.name, " is in PSUM; copy it to an sbuf tile first"));
+    tile_rules::transposed(tile, where);
     Tile t = tile;
     t.shape(tile.f(), tile.p());
     std::swap(t.p_step, t.f_step);
-    t.read_only = true;
+    t.info.read_only = true;
     return t;
   }
 
@@ -53,8 +52,7 @@ class Engines {
   void reduce(const Tile& dst, Alu op, const Tile& src, const Where& where = Where::current()) {
     tile_rules::reduce(dst, op, src, where);
     const Arena::Mark mark = arena_.mark();
-    const Tile s = as_f32_rows(src);
-    page_.reduce(op, {dst.f32_data(), dst.p_step}, rows_in(s), s.p(), s.f());
+    page_.reduce(op, {dst.f32_data(), dst.p_step}, f32_rows(src), src.p(), src.f());
     arena_.release(mark);
   }
 
@@ -145,9 +143,8 @@ class Engines {
   void norm_stats(const Tile& dst, const Tile& src, const Where& where = Where::current()) {
     tile_rules::norm_stats(dst, src, where);
     const Arena::Mark mark = arena_.mark();
-    const Tile s = as_f32_rows(src);
-    page_.stats({dst.f32_data(), dst.p_step}, {dst.f32_data() + dst.f_step, dst.p_step}, rows_in(s), s.p(),
-                s.f());
+    page_.stats({dst.f32_data(), dst.p_step}, {dst.f32_data() + dst.f_step, dst.p_step}, f32_rows(src),
+                src.p(), src.f());
     arena_.release(mark);
   }
 
@@ -190,7 +187,7 @@ class Engines {
   static RowsIn rows_in(const Tile& t) { return {t.f32_data(), t.p_step}; }
 
   Tile scratch_like(const Tile& t) {
-    Tile s(t.name, t.p(), t.f(), DType::f32, Space::sbuf);
+    Tile s({t.info.name, t.p(), t.f(), DType::f32, Space::sbuf, false});
     s.p_step = t.f();
     s.data = reinterpret_cast<char*>(take(std::int64_t{t.p()} * t.f()));
     return s;
@@ -209,11 +206,11 @@ class Engines {
     }
     return s;
   }
-  Tile as_f32_rows(const Tile& t) {
-    if (t.is_f32_rows()) return t;
-    Tile s = scratch_like(t);
-    gather(page_, arena_, s.f32_data(), s.p_step, rect(t));
-    return s;
+  RowsIn f32_rows(const Tile& t) {
+    if (t.is_f32_rows()) return rows_in(t);
+    float* const rows = take(std::int64_t{t.p()} * t.f());
+    gather(page_, arena_, rows, t.f(), rect(t));
+    return {rows, t.f()};
   }
 
   // dst [m, n] (+)= a[k, m]^T b[k, n], f32 in any strides: picks the page's function that reads them as they
@@ -234,17 +231,31 @@ class Engines {
     }
     // Rows of `a` a multiple of 4 KiB apart fall into one set of L1 and cost 2 to 7 %; copying them costs as
     // much.
-    const Tile moving = as_f32_rows(b);
-    page_.gemm(m, n, k, a.f32_data(), a.p_step, a.f_step, moving.f32_data(), moving.p_step, c, dst.p_step,
+    const RowsIn moving = f32_rows(b);
+    page_.gemm(m, n, k, a.f32_data(), a.p_step, a.f_step, moving.data, moving.step, c, dst.p_step,
                accumulate);
   }
 
   // Calls call(dst rows, source rows, first row, rows, n) until dst is written. Operands that are f32 rows
   // take part in place, in one call; others a few rows at a time. `flat`: a column of [p, 1] tiles counts as
-  // one row of p.
+  // one row of p. The first case is inline: small tiles are many, and everything else is for odd ones.
   template <std::size_t sources, class Call>
   void for_rows(const Tile& dst, const std::array<const Tile*, sources>& src, const Call& call,
                 bool flat = true) {
+    const bool column = flat && dst.f() == 1 && dst.p() > 1;
+    const auto in_place = [column](const Tile& t) {
+      return t.storage == DType::f32 && (column ? t.p_step : t.f() == 1 ? 1 : t.f_step) == 1;
+    };
+    bool all_in_place = dst.dtype() == DType::f32 && in_place(dst);
+    std::array<RowsIn, sources> in{};
+    for (std::size_t i = 0; i < sources; ++i) {
+      all_in_place = all_in_place && in_place(*src[i]);
+      in[i] = rows_in(*src[i]);
+    }
+    if (all_in_place) {
+      const int rows = column ? 1 : dst.p(), n = column ? dst.p() : dst.f();
+      return call({dst.f32_data(), dst.p_step}, in.data(), 0, rows, n);
+    }
     rows_by({dst, src.data(), sources, flat}, &call,
             [](const void* context, RowsOut d, const RowsIn* s, int row, int rows, int n) {
               (*static_cast<const Call*>(context))(d, s, row, rows, n);
@@ -286,7 +297,7 @@ class Engines {
     for (int row = 0; row < to.p(); row += step) {
       const int rows = std::min(step, to.p() - row);
       const Arena::Mark mark = arena_.mark();
-      for (std::size_t i = 0; i < x.sources; ++i) in[i] = rows_in(as_f32_rows(from[i].partitions(row, rows)));
+      for (std::size_t i = 0; i < x.sources; ++i) in[i] = f32_rows(from[i].partitions(row, rows));
       const Tile part = to.partitions(row, rows);
       if (part.is_f32_rows()) {
         call(context, {part.f32_data(), part.p_step}, in.data(), row, rows, n);

@@ -120,13 +120,13 @@ class Host : public Engines {
   TileArray input_array(const char* name, Index n, int p, int f, DType dtype,
                         const Where& where = Where::current()) {
     TileArray a = sbuf_array(name, n, p, f, dtype, where);
-    a.slot.read_only = true;
+    a.slot.info.read_only = true;
     return a;
   }
   Tile staged(const char* name, const Hbm& dst, const Where& where = Where::current()) {
     if (dst.stride(1) == 1 && !dst.read_only()) {
       Tile t = alias(name, dst);
-      t.read_only = false;
+      t.info.read_only = false;
       return t;
     }
     return sbuf(name, static_cast<int>(dst.dim(0)), static_cast<int>(dst.dim(1)), dst.dtype(), where);
@@ -140,7 +140,7 @@ class Host : public Engines {
     Tile t = fresh(name, static_cast<int>(src.dim(0)), static_cast<int>(src.dim(1)), src.dtype(), Space::sbuf,
                    where);
     gather(page_, arena_, t.f32_data(), t.p_step, rect(src));
-    t.read_only = true;
+    t.info.read_only = true;
     return t;
   }
   Tile load_transposed(const char* name, const Hbm& src, LoadOptions options = {},
@@ -152,13 +152,13 @@ class Host : public Engines {
     tile_rules::fits("load", array.slot, src.dim(0), src.dim(1), src.dtype(), where);
     Tile& t = array.tiles[i];
     if (!copies(src, options)) {
-      t = alias(array.slot.name, src);
+      t = alias(array.slot.info.name, src);
       return;
     }
     t = element(array, i);
     t.shape(static_cast<int>(src.dim(0)), static_cast<int>(src.dim(1)));
     gather(page_, arena_, t.f32_data(), t.p_step, rect(src));
-    t.read_only = true;
+    t.info.read_only = true;
   }
   void load_transposed(TileArray& array, Index i, const Hbm& src, LoadOptions options = {},
                        const Where& where = Where::current()) {
@@ -177,7 +177,7 @@ class Host : public Engines {
     tile_rules::transfer("store", tile, dst.dim(0), dst.dim(1), where);
     if (dst.read_only())
       tile_error(where, "store",
-                 text("the destination of ", tile.name, " is an input of the kernel, read-only"));
+                 text("the destination of ", tile.info.name, " is an input of the kernel, read-only"));
     if (tile.data == dst.data() && tile.f_step == dst.stride(1)) return;  // staged: already there
     const Arena::Mark mark = arena_.mark();
     if (tile.is_f32_rows()) {
@@ -206,7 +206,7 @@ class Host : public Engines {
 
   Tile fresh(const char* name, int p, int f, DType dtype, Space space, const Where& where, Index n = 1) {
     tile_rules::fresh(name, p, f, where);
-    Tile t(name, p, f, dtype, space);
+    Tile t({name, p, f, dtype, space, false});
     t.p_step = padded_row(f, DType::f32);
     t.data = reinterpret_cast<char*>(take(n * steps_of(p, f)));
     return t;
@@ -221,16 +221,16 @@ class Host : public Engines {
   static Tile element(const TileArray& a, Index i) {
     Tile t = a.slot;
     t.data += i * steps_of(t.p(), t.f()) * static_cast<std::int64_t>(sizeof(float));
-    t.read_only = false;
+    t.info.read_only = false;
     return t;
   }
   static Tile alias(const char* name, const Hbm& src) {
-    Tile t(name, static_cast<int>(src.dim(0)), static_cast<int>(src.dim(1)), src.dtype(), Space::sbuf);
+    Tile t(
+        {name, static_cast<int>(src.dim(0)), static_cast<int>(src.dim(1)), src.dtype(), Space::sbuf, true});
     t.data = src.data();
     t.storage = src.dtype();
     t.p_step = src.stride(0);
     t.f_step = src.stride(1);
-    t.read_only = true;
     return t;
   }
   // Rows that run along the free dimension, or (a transposed source) along the partitions, are fit to be read

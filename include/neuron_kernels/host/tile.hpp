@@ -73,44 +73,37 @@ class Tile {
   Tile() = default;
 
   explicit operator bool() const { return data != nullptr; }
-  int p() const { return p_; }
-  int f() const { return f_; }
-  DType dtype() const { return dtype_; }
-  operator TileInfo() const { return {name, p_, f_, dtype_, space, read_only}; }
+  int p() const { return info.p; }
+  int f() const { return info.f; }
+  DType dtype() const { return info.dtype; }
+  operator const TileInfo&() const { return info; }  // implicit, for tile_rules
 
   Tile free(Index begin, int n) const {
     Tile t = *this;
     t.data = data + begin * f_step * size_of(storage);
-    t.f_ = n;
+    t.info.f = n;
     return t;
   }
   Tile partitions(Index begin, int n) const {
     Tile t = *this;
     t.data = data + begin * p_step * size_of(storage);
-    t.p_ = n;
+    t.info.p = n;
     return t;
   }
 
   float* f32_data() const { return reinterpret_cast<float*>(data); }
-  bool is_f32_rows() const { return storage == DType::f32 && (f_step == 1 || f_ == 1); }
+  bool is_f32_rows() const { return storage == DType::f32 && (f_step == 1 || f() == 1); }
 
   // For Host.
-  Tile(const char* tile_name, int p, int f, DType type, Space where)
-      : name(tile_name), space(where), p_(p), f_(f), dtype_(type) {}
+  explicit Tile(const TileInfo& of) : info(of) {}
   void shape(int p, int f) {
-    p_ = p;
-    f_ = f;
+    info.p = p;
+    info.f = f;
   }
   char* data = nullptr;
   std::int64_t p_step = 0, f_step = 1;  // elements of `storage`
-  const char* name = "";
   DType storage = DType::f32;
-  Space space = Space::sbuf;
-  bool read_only = false;
-
- private:
-  int p_ = 0, f_ = 0;
-  DType dtype_ = DType::f32;
+  TileInfo info{"", 0, 0, DType::f32, Space::sbuf, false};
 };
 
 /// n tiles; those of an input_array are filled one by one and may each alias another place.

@@ -77,7 +77,8 @@ void layernorm_kernel(T& nc, const LayernormArgs<T>& a, const NormBlocking& bloc
       const auto mean = stats.free(nc.index(0), 1), rstd = stats.free(nc.index(1), 1);
       nc.activate(rstd, Act::rsqrt, rstd, {.bias = a.eps});  // 1 / sqrt(var + eps)
 
-      const auto y = nc.staged("y", at(a.dst));
+      const auto dst = at(a.dst);
+      const auto y = nc.staged("y", dst);
       if (!a.weight && !a.bias) {
         nc.tensor_scalar(y, x, Alu::subtract, mean, Alu::multiply, rstd);
       } else {
@@ -95,7 +96,7 @@ void layernorm_kernel(T& nc, const LayernormArgs<T>& a, const NormBlocking& bloc
           nc.tensor_scalar(y, centred, Alu::multiply, rstd);
         }
       }
-      nc.store(at(a.dst), y);
+      nc.store(dst, y);
     }
   }
 }

@@ -124,10 +124,8 @@ class Recorder : public record::Loops {
   }
   Tile transposed(const Tile& src, const Where& where = Where::current()) {
     check("transposed", src, where);
+    tile_rules::transposed(src, where);
     const TileInfo t = src;
-    if (t.space == Space::psum)
-      tile_error(where, "transposed",
-                 text(describe(t), "; transposed reads SBUF: copy it to an sbuf tile first"));
     const Tile dst = make(
         OpCode::transposed,
         {.name = std::string(t.name) + "T", .p = t.f, .f = t.p, .dtype = t.dtype, .read_only = true}, where);
