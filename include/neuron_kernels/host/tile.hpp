@@ -78,13 +78,15 @@ class Tile {
   DType dtype() const { return info.dtype; }
   operator const TileInfo&() const { return info; }  // implicit, for tile_rules
 
-  Tile free(Index begin, int n) const {
+  // Not inlined: g++ would keep parts of *this in registers, store them narrow, and copy them wide, which the
+  // store buffer cannot forward: 123 -> 103 ns for the ops of a layernorm tile.
+  [[gnu::noinline]] Tile free(Index begin, int n) const {
     Tile t = *this;
     t.data = data + begin * f_step * size_of(storage);
     t.info.f = n;
     return t;
   }
-  Tile partitions(Index begin, int n) const {
+  [[gnu::noinline]] Tile partitions(Index begin, int n) const {
     Tile t = *this;
     t.data = data + begin * p_step * size_of(storage);
     t.info.p = n;
