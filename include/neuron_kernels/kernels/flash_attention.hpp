@@ -1,8 +1,7 @@
-// flash_attention as a tile program: dst = softmax(scale q k^T + bias) v without the scores ever leaving the
-// chip.
+// flash_attention as a tile program: dst = softmax(scale q k^T + bias) v, the scores never leave the chip.
 //
 // Public call: neuron_kernels/flash_attention.hpp. Rows of the score tile are queries; the running maximum is
-// exact.
+// the exact one.
 #pragma once
 
 #include <limits>
@@ -80,11 +79,13 @@ struct AttentionBlocking {
   static constexpr int few_queries = 16, decode_split = 512;
 };
 
-/// One program: queries of one head group against one split of the keys, for all batches, kv heads and
-/// splits. dst = softmax(scale q k^T + bias) v; causal drops key j > query i + kv_len - q_len; a row that
-/// sees nothing: 0. shapes: as in AttentionArgs; lse = ln sum exp of the scores that the row sees, -inf if
-/// none needs: heads a multiple of kv_heads; q, k, v of one dtype; blocking.check() cost: 2 q_len kv_len (d +
-/// dv) FLOPs per head; reads k, v once per program_q queries source: Dao 2023 (arXiv 2307.08691), algorithm 1
+/// dst = softmax(scale q k^T + bias) v for all batches, heads and splits of the keys; causal drops key
+/// j > query i + kv_len - q_len; a row that sees nothing gives 0.
+/// One program: the queries of one head group against one split of the keys.
+/// shapes: as in AttentionArgs; lse = ln sum exp of the scores that the row sees, -inf if none
+/// needs: heads a multiple of kv_heads; q, k, v of one dtype; blocking.check()
+/// cost: 2 q_len kv_len (d + dv) FLOPs per head; reads k, v once per program_q queries
+/// source: Dao 2023 (arXiv 2307.08691), algorithm 1
 template <Target T>
 void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking& blocking) {
   using std::max;
