@@ -1,7 +1,7 @@
 // A C interface for bench_torch.py: the same cases, checks and calls of our kernels as in the C++ programs.
 //
-// Texts go out as JSON and live until the next call of the same function. An error is a text that begins with
-// "error".
+// Texts go out as JSON and live until the next call of the same function.
+// An error is a text that begins with "error".
 #include <sstream>
 #include <utility>
 

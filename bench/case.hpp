@@ -35,8 +35,8 @@ struct Contestant {
 
 struct Case {
   std::string name;  // "matmul/f32/1024x1024x1024"
-  double flops =
-      0;  // multiply and add counted as 2; what the formula needs, nothing that an algorithm repeats
+  double flops = 0;  // multiply and add counted as 2; what the formula needs,
+                     // nothing that an algorithm repeats
   double bytes = 0;  // each input read once, dst written once
   std::vector<Contestant> contestants;
   std::function<std::unique_ptr<OpenCase>()> open;

@@ -27,8 +27,8 @@ std::unique_ptr<OpenCase> open(Attention p, const Entries<Attention>& entries) {
   p.q = in[0].data.get();
   p.k = in[1].data.get();
   p.v = in[2].data.get();
-  Expected want{sample_rows(p.batch * p.heads * p.q_len, 67),
-                {}};  // 67: all rows of a decode step, all heads else
+  // 67: all rows of a decode step, all heads else.
+  Expected want{sample_rows(p.batch * p.heads * p.q_len, 67), {}};
   const auto count = static_cast<Eigen::Index>(want.rows.size());
   want.values = reference::exact(reference::Matrix::Zero(count, p.d));
   for (std::size_t i = 0; i < want.rows.size(); ++i) {

@@ -13,8 +13,8 @@ namespace {
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
   std::string model, family, number;
-  for (std::string line;
-       std::getline(info, line) && !line.empty();) {  // the first processor ends at a blank line
+  // The first processor ends at a blank line.
+  for (std::string line; std::getline(info, line) && !line.empty();) {
     const auto colon = line.find(':');
     const std::string value = colon + 2 < line.size() ? line.substr(colon + 2) : "";
     if (line.starts_with("model name")) model = value;

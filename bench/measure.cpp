@@ -128,8 +128,8 @@ double fma_peak(int threads) {
     for (int i = 0; i < threads; ++i) {
       workers.emplace_back([&] {
         --waiting;
-        while (waiting > 0)
-          std::this_thread::yield();  // all at the same time, as they share power and caches
+        // All at the same time, as they share power and caches.
+        while (waiting > 0) std::this_thread::yield();
         sum += fma_rate(loop);
       });
     }
@@ -152,8 +152,8 @@ void bind_thread(bool bound) {
 }
 
 int rounds_of(const Case& c, int threads) {
-  const double flops_per_second = 5e10 * threads,
-               bytes_per_second = 1e10 * threads;  // a guess that fixes the budget
+  // A guess that fixes the budget.
+  const double flops_per_second = 5e10 * threads, bytes_per_second = 1e10 * threads;
   const double call = std::max(c.flops / flops_per_second, c.bytes / bytes_per_second);
   return static_cast<int>(std::clamp(1 / call, 7.0, 25.0));
 }

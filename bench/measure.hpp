@@ -20,8 +20,8 @@ int rounds_of(const Case& c, int threads);
 
 /// Opens the case, checks every contestant's answer, then runs rounds_of(c) rounds. In each round every
 /// contestant, each time another one first, is called once untimed (its data may have been pushed out of the
-/// caches by the one before) and then for at least `sample_seconds`; then the FMA peak is taken. A wrong
-/// answer is not timed.
+/// caches by the one before) and then for at least `sample_seconds`; then the FMA peak is taken.
+/// A wrong answer is not timed.
 Measured measure(const Case& c, int threads);
 inline constexpr double sample_seconds = 3e-4;
 

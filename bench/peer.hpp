@@ -1,5 +1,5 @@
-// A peer: one library in the comparison. A new one is a file with a class like those in peer_*.cpp, one line
-// in peers.cpp, and nothing else.
+// A peer: one library in the comparison.
+// A new one is a file with a class like those in peer_*.cpp, one line in peers.cpp, and nothing else.
 #pragma once
 
 #include <functional>
@@ -31,8 +31,8 @@ class Peer {
   /// Ends threads that would go on spinning while others are timed.
   virtual void rest() {}
 
-  /// How the peer solves a problem of these sizes (the pointers are not set yet); none: it does not take
-  /// part.
+  /// How the peer solves a problem of these sizes (the pointers are not set yet);
+  /// none: it does not take part.
   virtual Entries<Matmul> matmul(const Matmul& sizes) const;
   virtual Entries<Attention> attention(const Attention& sizes) const;
   virtual Entries<Mlp> mlp(const Mlp& sizes) const;

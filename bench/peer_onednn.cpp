@@ -160,8 +160,8 @@ class OneDnn final : public Peer {
   }
 
   Entries<Norm> norm(const Norm& sizes) const override {
-    if (sizes.rms || sizes.type != Type::f32)
-      return {};  // weight and bias are f32 here, bf16 in the other problems
+    // Weight and bias are f32 here, bf16 in the other problems.
+    if (sizes.rms || sizes.type != Type::f32) return {};
     return {{"onednn", [](const Norm& p) {
                using dnnl::normalization_flags;
                const memory::desc rows({p.rows, p.n}, data_type(p.type), Tag::ab),

@@ -1,5 +1,5 @@
-// OpenBLAS: sgemm. Debian's OpenBLAS 0.3.21 does not know CPUs newer than itself and then runs its SSE3
-// kernels.
+// OpenBLAS: sgemm.
+// Debian's OpenBLAS 0.3.21 does not know CPUs newer than itself and then runs its SSE3 kernels.
 #include <cblas.h>
 #include <unistd.h>
 

@@ -31,8 +31,8 @@ struct Attention {
   void* dst = nullptr;
 };
 
-/// gated: dst = (silu(x gate^T) * (x up^T)) down^T; plain: dst = gelu(x up^T) down^T, gelu with erf. No
-/// biases. x, dst [tokens, hidden], up, gate [inner, hidden], down [hidden, inner].
+/// gated: dst = (silu(x gate^T) * (x up^T)) down^T; plain: dst = gelu(x up^T) down^T, gelu with erf.
+/// No biases. x, dst [tokens, hidden], up, gate [inner, hidden], down [hidden, inner].
 struct Mlp {
   Type type = Type::f32;
   std::int64_t tokens = 0, hidden = 0, inner = 0;

@@ -16,8 +16,8 @@ namespace nk = neuron_kernels;
 Tensor allocated(std::string name, Type type, std::vector<std::int64_t> shape) {
   Tensor t{std::move(name), type, std::move(shape), {}};
   // Aligned to 64 bytes, each tensor at another distance from a page: where inputs and results have the same
-  // one, loads wait for stores that they have nothing to do with (4 KiB aliasing). Results from malloc do not
-  // have it either.
+  // one, loads wait for stores that they have nothing to do with (4 KiB aliasing).
+  // Results from malloc do not have it either.
   constexpr std::size_t page = 4096, step = 5 * 64;
   static std::size_t count = 0;
   const std::size_t offset = count++ * step % page;

@@ -1,5 +1,5 @@
-// Causal attention with grouped heads, checked: equal keys make every query the average of the values it
-// sees.
+// Causal attention with grouped heads, checked:
+// equal keys make every query the average of the values it sees.
 //   g++ -std=c++20 -O2 -I include examples/flash_attention.cpp -o flash_attention && ./flash_attention
 #include "neuron_kernels/flash_attention.hpp"
 

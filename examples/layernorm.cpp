@@ -12,8 +12,8 @@ int main() {
   const int tokens = 64, hidden = 384;
   std::vector<float> x(tokens * hidden), residual(tokens * hidden, 1e6f), sum(tokens * hidden),
       dst(tokens * hidden);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = static_cast<float>(i * 37 % 101);  // on a mean of a million
+  // On a mean of a million.
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101);
 
   nk::LayernormOptions options;
   options.residual = nk::ConstView(residual.data(), {tokens, hidden});

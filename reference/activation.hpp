@@ -31,8 +31,8 @@ inline double activation(Act f, double x) {
       return gated(x, sigmoid(x));
     case Act::gelu:  // x Phi(x); erfc keeps its digits for large negative x
       return gated(x, std::erfc(-x / std::numbers::sqrt2) / 2);
-    case Act::gelu_tanh:  // Hendrycks, Gimpel 2016 (arXiv 1606.08415), section 2; (1 + tanh y) / 2 =
-                          // sigmoid(2 y)
+    case Act::gelu_tanh:  // Hendrycks, Gimpel 2016 (arXiv 1606.08415), section 2;
+                          // (1 + tanh y) / 2 = sigmoid(2 y)
       return gated(x, sigmoid(2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     default:
       throw std::invalid_argument("reference::activation: not an activation of these kernels");
@@ -54,8 +54,8 @@ inline double activation_slope(Act f) {
   }
 }
 
-/// What the rounding error of f(x) is relative to: f(x); for the gelus x, as the chip may form 1 + g(x), g(x)
-/// near -1.
+/// What the rounding error of f(x) is relative to:
+/// f(x); for the gelus x, as the chip may form 1 + g(x), g(x) near -1.
 inline double activation_magnitude(Act f, double x) {
   return f == Act::gelu || f == Act::gelu_tanh ? std::abs(x) : std::abs(activation(f, x));
 }

@@ -7,8 +7,8 @@
 
 namespace reference {
 
-/// One head. bias [q_len, kv_len] or empty; key j is visible to query i if not causal or j <= i + kv_len -
-/// q_len.
+/// One head. bias [q_len, kv_len] or empty;
+/// key j is visible to query i if not causal or j <= i + kv_len - q_len.
 struct AttentionHead {
   Matrix q, k, v;  // [q_len, d], [kv_len, d], [kv_len, dv]
   double scale = 1;
@@ -40,8 +40,8 @@ inline Matrix scores(const AttentionHead& a) {
 
 /// softmax(scores) v per row and lse; a row without a visible key gives 0 and -inf.
 /// Bounds: every weight p = exp(s - m) has a relative error from its score and from exp, once more for each
-/// time the running maximum moved (at most once per `kv_tile` keys); p may be rounded to v's dtype before p
-/// v.
+/// time the running maximum moved (at most once per `kv_tile` keys);
+/// p may be rounded to v's dtype before p v.
 inline AttentionResult attention(const AttentionHead& a, DType operand, double kv_tile = 16) {
   const auto q_len = a.q.rows(), kv_len = a.k.rows();
   const Matrix s = scores(a);

@@ -30,8 +30,8 @@ inline Matrix fused_mlp(const Matrix& x, const Mlp& w) {
   return linear(gate.cwiseProduct(up), w.down, w.down_bias);
 }
 
-/// The same with bounds, before the store. The hidden activation may be rounded to x's dtype, as the chip's
-/// matrix engine wants it.
+/// The same with bounds, before the store.
+/// The hidden activation may be rounded to x's dtype, as the chip's matrix engine wants it.
 inline Approx fused_mlp_bound(const Matrix& x, const Mlp& w, DType operand) {
   const auto linear_bound = [](const Approx& y, const Matrix& weight, const Eigen::RowVectorXd& bias) {
     const Approx yw = product(y, exact(weight.transpose()));

@@ -5,8 +5,8 @@
 
 namespace reference {
 
-/// Per row: (x - mean) / sqrt(variance + eps) * weight + bias; variance divides by n. Empty weight or bias:
-/// not given.
+/// Per row: (x - mean) / sqrt(variance + eps) * weight + bias; variance divides by n.
+/// Empty weight or bias: not given.
 inline Matrix layernorm(const Matrix& x, const Eigen::RowVectorXd& weight, const Eigen::RowVectorXd& bias,
                         double eps) {
   Matrix y = x.colwise() - x.rowwise().mean();

@@ -25,8 +25,8 @@ inline constexpr double function_error = 12 * u;
 /// Relative error of n f32 operations in a row.
 inline double gamma(double n) { return n * u / (1 - n * u); }
 
-/// Half the distance of the smallest numbers: the absolute error of a store that the relative one does not
-/// cover.
+/// Half the distance of the smallest numbers:
+/// the absolute error of a store that the relative one does not cover.
 inline double smallest_step(DType t) {
   return t == DType::f32 ? 0x1p-150 : t == DType::bf16 ? 0x1p-134 : 0x1p-25;
 }

@@ -1,5 +1,5 @@
-// Archetype: a Target with exactly what core/target.hpp promises and nothing more. For compiling, never for
-// running.
+// Archetype: a Target with exactly what core/target.hpp promises and nothing more.
+// For compiling, never for running.
 //
 // A kernel that compiles against it asks nothing of a target that another target might not have.
 #pragma once

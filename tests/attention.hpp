@@ -54,8 +54,8 @@ inline Attention random_attention(Random& random, const AttentionSizes& s, DType
   const Shape q = {s.batch, s.heads, s.q_len, s.d}, k = {s.batch, s.kv_heads, s.kv_len, s.d},
               v = {s.batch, s.kv_heads, s.kv_len, s.dv}, dst = {s.batch, s.heads, s.q_len, s.dv};
   Attention a;
-  a.q = Tensor::normal(random, dtype, q, strides_for(q, lie_q),
-                       2);  // scores with a spread of 2: softmax is not flat
+  // Scores with a spread of 2: softmax is not flat.
+  a.q = Tensor::normal(random, dtype, q, strides_for(q, lie_q), 2);
   a.k = Tensor::normal(random, dtype, k, strides_for(k, lie_k));
   a.v = Tensor::normal(random, dtype, v, strides_for(v, lie_v));
   a.dst = Tensor(out, dst, strides_for(dst, lie_dst));

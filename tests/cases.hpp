@@ -1,5 +1,5 @@
-// Which shapes, layouts and mixes the kernel tests try: lists of values, and pairs of them instead of all
-// products.
+// Which shapes, layouts and mixes the kernel tests try:
+// lists of values, and pairs of them instead of all products.
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,8 @@ inline std::vector<std::vector<std::size_t>> pairwise(const std::vector<std::siz
           if (chosen[r]) continue;
           std::size_t best = 0, best_new = 0;
           for (std::size_t k = 0; k < counts[r]; ++k) {
-            const std::size_t x =
-                (k + rows.size()) % counts[r];  // ties go round, so that no value is favoured
+            // Ties go round, so that no value is favoured.
+            const std::size_t x = (k + rows.size()) % counts[r];
             std::size_t fresh = 0;
             for (std::size_t s = 0; s < n; ++s) {
               if (chosen[s] && !seen[s < r ? pair(s, row[s], r, x) : pair(r, x, s, row[s])]) ++fresh;

@@ -1,5 +1,5 @@
-// What the kernel tests share: guarded tensors, seeded data, comparison against a bound, and the failure
-// report.
+// What the kernel tests share:
+// guarded tensors, seeded data, comparison against a bound, and the failure report.
 #pragma once
 
 #include <Eigen/Core>
@@ -135,8 +135,8 @@ class Tensor {
     if (dtype_ == DType::f16) *p = nk::to_f16(f).bits;
   }
 
-  /// The matrix of the last two dimensions at one index of the others (numbered row-major); a vector is one
-  /// row.
+  /// The matrix of the last two dimensions at one index of the others (numbered row-major);
+  /// a vector is one row.
   Matrix matrix(std::int64_t batch = 0) const { return part(batch, layout_.rank > 1 ? dim(-2) : 1); }
   /// All rows of the last dimension under each other.
   Matrix rows() const {
@@ -280,8 +280,8 @@ inline bool within(double got, double want, double bound) {
   return std::abs(got - want) <= bound;
 }
 
-/// Every element of got within the bound of want, and nothing written beside it. `what` tells dtypes and
-/// shape.
+/// Every element of got within the bound of want, and nothing written beside it.
+/// `what` tells dtypes and shape.
 inline void check_near(const std::string& kernel, const std::string& what, const Tensor& dst,
                        const Matrix& got, const reference::Approx& want) {
   if (got.rows() != want.value.rows() || got.cols() != want.value.cols()) {

@@ -1,5 +1,5 @@
-// What the tests of layernorm and rmsnorm share: one call with all its tensors, and the checks that hold for
-// both.
+// What the tests of layernorm and rmsnorm share:
+// one call with all its tensors, and the checks that hold for both.
 #pragma once
 
 #include "cases.hpp"
@@ -81,10 +81,8 @@ inline void check_norm_pairs(const NormKernel& kernel) {
     const DType in = all_dtypes[row[2]], out = all_dtypes[row[3]];
     const Lie lie_in = input_lies[row[4]], lie_out = output_lies[row[5]];
     const auto option = static_cast<Options>(row[6]);
-    Shape shape = {rows[row[0]], n};
-    if (row[7] == 0) shape = {n};
-    if (row[7] == 2) shape = {2, rows[row[0]], n};
-    if (row[7] == 3) shape = {2, 1, rows[row[0]], n};
+    const std::array<Shape, 4> shapes = {{{n}, {rows[row[0]], n}, {2, rows[row[0]], n}, {2, 1, rows[row[0]], n}}};
+    const Shape& shape = shapes[row[7]];
     const Shape strides_in = strides_for(shape, lie_in);
     NormCall c;
     c.src = Tensor::normal(random, in, shape, strides_in);
@@ -146,9 +144,10 @@ inline void check_norm_extremes(const NormKernel& kernel) {
       rows([](std::int64_t) { return 0.0; });
       rows([](std::int64_t) { return 3.0; });
       rows([&](std::int64_t i) { return i == 1 ? 1000 : 0.01 * random.normal(); });
+      // Denormals.
       rows([&](std::int64_t i) {
         return (dtype == DType::f16 ? 0x1p-20 : 0x1p-130) * static_cast<double>(i % 5);
-      });  // denormals
+      });
       rows([&](std::int64_t) { return (dtype == DType::f16 ? 1e4 : 1e15) * random.normal(); });
       rows([&](std::int64_t) { return 1e-3 * random.normal(); });  // as small as the root of eps
     }

@@ -98,8 +98,8 @@ inline float multiply_add(const Page& page, float a, float b, float c) {
   return has_fma(page) ? std::fma(a, b, c) : product + c;
 }
 
-/// Additions that one term of a row's sum goes through: 64 of one chain, one a block, the tail, the tree over
-/// lanes.
+/// Additions that one term of a row's sum goes through:
+/// 64 of one chain, one a block, the tail, the tree over lanes.
 inline int sum_depth(const Page& page, int n) { return 64 + n / (64 * page.vector_len) + 4 + 8; }
 
 inline std::vector<int> lengths(const Page& page) {

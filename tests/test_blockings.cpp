@@ -1,5 +1,5 @@
-// Every legal blocking gives a right answer, and an illegal one is refused by name: the kernels below the
-// public calls.
+// Every legal blocking gives a right answer, and an illegal one is refused by name:
+// the kernels below the public calls.
 #include "attention.hpp"
 #include "neuron_kernels/fused_mlp.hpp"
 #include "neuron_kernels/layernorm.hpp"
@@ -18,12 +18,12 @@ using nk::Host;
 // Far more programs than any of these calls has, so that all threads of the executor take part.
 constexpr std::int64_t many = 64;
 
-/// Numbers of steps for sizes up to about 150: one, a few, a vector, what divides nothing, more than there
-/// is.
+/// Numbers of steps for sizes up to about 150:
+/// one, a few, a vector, what divides nothing, more than there is.
 constexpr int steps[] = {1, 3, 16, 42, 100, 1000};
 
-/// Runs kernel(nc) on one and on five threads into a dst made by fresh(); both must be `want` and the same
-/// bits.
+/// Runs kernel(nc) on one and on five threads into a dst made by fresh();
+/// both must be `want` and the same bits.
 template <class Kernel>
 void check_blocked(const std::string& name, const std::string& what, Tensor& dst,
                    const reference::Approx& want, const Kernel& kernel) {

@@ -1,5 +1,5 @@
-// bf16 and f16: conversions against their definition in double, and the pages' widen and narrow against
-// dtype.hpp.
+// bf16 and f16: conversions against their definition in double,
+// and the pages' widen and narrow against dtype.hpp.
 #include <bit>
 #include <cmath>
 #include <cstdint>

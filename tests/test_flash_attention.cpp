@@ -1,5 +1,5 @@
-// flash_attention against its meaning in double: shapes, layouts, dtypes, masks, grouped heads, and extreme
-// scores.
+// flash_attention against its meaning in double:
+// shapes, layouts, dtypes, masks, grouped heads, and extreme scores.
 #include "attention.hpp"
 
 namespace test {
@@ -150,8 +150,8 @@ TEST_CASE("flash_attention: causal with more queries than keys") {  // the first
 
 TEST_CASE("flash_attention: rows with nothing to see and runs of masked keys") {
   for (const std::int64_t q_len : {1, 6, 40}) {
-    for (const std::int64_t masked :
-         {16, 31, 32, 64, 128, 191, 255, 256, 300, 517}) {  // keys from one end, a whole tile at times
+    // Keys from one end, a whole tile at times.
+    for (const std::int64_t masked : {16, 31, 32, 64, 128, 191, 255, 256, 300, 517}) {
       for (const bool left : {true, false}) {
         for (const double mask : {minus_inf, static_cast<double>(std::numeric_limits<float>::lowest())}) {
           Random random(800);
@@ -161,8 +161,8 @@ TEST_CASE("flash_attention: rows with nothing to see and runs of masked keys") {
           a.bias = Tensor::of(DType::f32, {1, 2, q_len, kv_len}, {}, [&](std::int64_t i) {
             const std::int64_t j = i % kv_len, row = i / kv_len;
             const bool off = left ? j < masked : j >= kv_len - masked;
-            return row == 0 || off ? (masked == kv_len || row == 0 ? minus_inf : mask)
-                                   : random.normal();  // row 0: nothing
+            // Row 0: nothing.
+            return row == 0 || off ? (masked == kv_len || row == 0 ? minus_inf : mask) : random.normal();
           });
           a.executor = &executor(1);
           check_attention(a, nk::text(", ", masked, left ? " first" : " last", " keys masked with ", mask));
@@ -206,8 +206,8 @@ TEST_CASE("flash_attention: huge finite values behind a mask do not leak") {
   check_attention(a);
 }
 
-TEST_CASE("flash_attention: scores that overflow 16 bits") {  // q k is 8.4e6: keys that tie share, others get
-                                                              // nothing
+TEST_CASE("flash_attention: scores that overflow 16 bits") {
+  // q k is 8.4e6: keys that tie share, others get nothing.
   for (const DType dtype : all_dtypes) {
     for (const auto& sizes : {std::pair<std::int64_t, double>{128, 256}, {64, 576}, {64, 900}}) {
       const std::int64_t d = sizes.first;
@@ -237,8 +237,8 @@ TEST_CASE("flash_attention: equal scores and one key give exact values") {
         on_each_page([&] {
           const Tensor dst = a.run().dst;
           for (std::int64_t h = 0; h < 2; ++h) {
-            const Eigen::RowVectorXd mean =
-                a.v.matrix(h).colwise().mean();  // kv_len is a power of two: exact
+            // kv_len is a power of two: exact.
+            const Eigen::RowVectorXd mean = a.v.matrix(h).colwise().mean();
             check_equal("flash_attention", describe(a), dst, mean.replicate(q_len, 1), h);
           }
         });

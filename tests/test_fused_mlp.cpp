@@ -126,8 +126,8 @@ TEST_CASE("fused_mlp: the block of SmolLM2-135M") {
       check_block(b);
     }
   }
-  check_block(random_block(++seed, {{7}, 384, 1536, 384}, DType::f32, DType::f32, false,
-                           true));  // MiniLM's, but for gelu
+  // MiniLM's, but for gelu.
+  check_block(random_block(++seed, {{7}, 384, 1536, 384}, DType::f32, DType::f32, false, true));
 }
 
 TEST_CASE("fused_mlp: small integers come out exact") {
@@ -141,8 +141,8 @@ TEST_CASE("fused_mlp: small integers come out exact") {
         for (Tensor* t : {&b.x, &b.up, &b.down, &b.gate, &b.up_bias, &b.down_bias, &b.gate_bias}) {
           for (std::int64_t i = 0; t->given() && i < t->size(); ++i) t->set(i, random.integer(1));
         }
-        b.activation =
-            Act::relu;  // h is at most (hidden + 1)^2: exact in f32, and in bf16 as long as h <= 256
+        // h is at most (hidden + 1)^2: exact in f32, and in bf16 as long as h <= 256.
+        b.activation = Act::relu;
         if (dtype == DType::bf16 && hidden > 15) continue;
         const Matrix want = reference::fused_mlp(b.x.rows(), b.meaning());
         on_each_page([&] { check_equal("fused_mlp", describe(b), b.run(), want); });
@@ -151,8 +151,8 @@ TEST_CASE("fused_mlp: small integers come out exact") {
   }
 }
 
-/// One hidden unit per token value: x [t, 1] with weights 1 gives dst [t, 1] = act(x), so the activation
-/// shows alone.
+/// One hidden unit per token value:
+/// x [t, 1] with weights 1 gives dst [t, 1] = act(x), so the activation shows alone.
 Block activation_alone(const std::vector<double>& values, std::int64_t inner, DType dtype, Act f) {
   const auto tokens = static_cast<std::int64_t>(values.size());
   Block b;
@@ -212,9 +212,9 @@ TEST_CASE("fused_mlp: empty sizes") {
           check(b.run().outside_untouched(), "fused_mlp", describe(b) + ": wrote a dst of no elements");
         });
       }
-      check_block(random_block(501, {{3}, 5, 0, 4}, dtype, dtype, gated, true));  // inner 0: the bias alone
-      check_block(
-          random_block(502, {{3}, 0, 6, 4}, dtype, dtype, gated, true));  // hidden 0: biases and activation
+      // inner 0: the bias alone; hidden 0: biases and activation.
+      check_block(random_block(501, {{3}, 5, 0, 4}, dtype, dtype, gated, true));
+      check_block(random_block(502, {{3}, 0, 6, 4}, dtype, dtype, gated, true));
       check_block(random_block(503, {{20}, 5, 0, 40}, dtype, dtype, gated, false));
     }
   }

@@ -1,5 +1,5 @@
-// Elements more than 2^31 apart: offsets must be computed in 64 bits. The memory is reserved, only its few
-// used pages become real.
+// Elements more than 2^31 apart: offsets must be computed in 64 bits.
+// The memory is reserved, only its few used pages become real.
 #include <sys/mman.h>
 
 #include "attention.hpp"

@@ -1,5 +1,5 @@
-// The elementary functions of every page against long double: bounds in ULP, special values, whole range of
-// f32.
+// The elementary functions of every page against long double:
+// bounds in ULP, special values, whole range of f32.
 //
 // The usual run takes a stride over all bit patterns with the neighbourhood of every special point;
 // `test_math "[.exhaustive]"` walks all 2^32, which is where the bounds in docs/math.md come from.
@@ -32,8 +32,8 @@ Real gelu_tanh_argument(Real x) {
   return Real(1.595769121605730711759542105L) * (x + Real(0.044715L) * x * x * x);
 }
 
-/// e^x, without the C library's slow paths: beyond these limits it is Inf or 0 by f32's measure whatever it
-/// is multiplied with here.
+/// e^x, without the C library's slow paths:
+/// beyond these limits it is Inf or 0 by f32's measure whatever it is multiplied with here.
 template <class Real>
 Real exp_of(Real x) {
   return x > 100 ? Real(inf) : x < -200 ? Real(0) : std::exp(x);
@@ -84,8 +84,8 @@ double unit_of(double want) {
   return std::bit_cast<double>((exponent < lowest + 23 ? lowest : exponent - 23) << 52);
 }
 
-/// Distance of got from want in ULP; infinite unless both are NaN or the same infinity, if either is not
-/// finite.
+/// Distance of got from want in ULP;
+/// infinite unless both are NaN or the same infinity, if either is not finite.
 template <class Real>
 double ulps(float got, Real want) {
   const auto rounded = static_cast<float>(want);
@@ -107,8 +107,8 @@ constexpr Bound bounds[] = {
     {Act::relu, 0, 0},      {Act::silu, 3.5, 3.75}, {Act::gelu, 6.5, 7},    {Act::gelu_tanh, 4.25, 5},
 };
 
-/// How far the bound of f is stretched at x: gelu_tanh's grows with its argument on the negative side, where
-/// e^-|z| magnifies the rounding of z.
+/// How far the bound of f is stretched at x:
+/// gelu_tanh's grows with its argument on the negative side, where e^-|z| magnifies the rounding of z.
 double stretch(Act f, float x) {
   if (f != Act::gelu_tanh || !(x < 0) || x < -20) return 0;
   return 3 * std::fabs(gelu_tanh_argument(static_cast<double>(x)));
@@ -119,8 +119,8 @@ struct Worst {
   float x = 0, got = 0;
 };
 
-/// Widens worst by the page's f over the given arguments. Judged in double first and in long double where it
-/// counts.
+/// Widens worst by the page's f over the given arguments.
+/// Judged in double first and in long double where it counts.
 void measure(const Page& page, Act f, const std::vector<float>& x, Worst& worst) {
   static std::vector<float> got;
   got.assign(x.size(), quiet_nan);
@@ -142,8 +142,8 @@ void check(const Page& page, const Bound& bound, const Worst& worst) {
   CHECK(worst.ulps <= allowed);
 }
 
-/// Every 1021st pattern, and 400 patterns on both sides of each power of two and of each threshold of the
-/// functions.
+/// Every 1021st pattern, and 400 patterns on both sides of each power of two
+/// and of each threshold of the functions.
 std::vector<float> sampled() {
   std::vector<float> x;
   for (std::uint64_t u = 0; u <= 0xffffffffu; u += 1021)

@@ -118,8 +118,8 @@ TEST_CASE("matmul: the projections of SmolLM2-135M") {
       Random random(++seed);
       Product p;
       p.a = Tensor::normal(random, all_dtypes[seed % 3], {tokens, from});
-      p.b = Tensor::normal(random, all_dtypes[seed % 3], {from, to},
-                           {1, from});  // weight [to, from], transposed
+      // Weight [to, from], transposed.
+      p.b = Tensor::normal(random, all_dtypes[seed % 3], {from, to}, {1, from});
       p.c = Tensor(DType::f32, {tokens, to});
       p.executor = &executor(2);
       check_product(p);
@@ -255,8 +255,8 @@ TEST_CASE("matmul: alpha 0 does not read a and b") {
 }
 
 TEST_CASE("matmul: empty sizes") {
-  for (const auto& sizes :
-       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 40}, {130, 7}}) {  // k = 0: a b is 0
+  // k = 0: a b is 0.
+  for (const auto& sizes : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 40}, {130, 7}}) {
     for (const DType dtype : all_dtypes) {
       const std::int64_t m = sizes.first, n = sizes.second;
       Product p{.a = Tensor(dtype, {m, 0}),

@@ -126,8 +126,8 @@ std::string wrong_element(const Matrix& c, const Matrix& start, const Matrix& a,
   return "";
 }
 
-/// Fills the operands with integers; the result, with and without accumulation, is exact and nothing else
-/// changes.
+/// Fills the operands with integers;
+/// the result, with and without accumulation, is exact and nothing else changes.
 template <class Run>
 void check_product(const Page& page, Run run, Matrix a, Matrix b, const Matrix& shape) {
   a.fill(integers(1));
@@ -181,8 +181,8 @@ class Unmapped {
 const std::vector<int> sizes = {0,  1,  2,  3,  4,  5,  6,  7,  8,  12, 13, 14,  15,  16,
                                 17, 28, 30, 31, 32, 33, 47, 48, 63, 64, 65, 127, 128, 135};
 
-/// Each pair of two sizes occurs for each pair of arguments: the third is picked by the sum of the two
-/// indices.
+/// Each pair of two sizes occurs for each pair of arguments:
+/// the third is picked by the sum of the two indices.
 template <class Body>
 void for_all_pairs(const std::vector<int>& first, Body body) {
   for (std::size_t x = 0; x < first.size(); ++x) {

@@ -1,6 +1,6 @@
-// What must hold between calls, also where a reference would take too long: the same bits for every number of
-// threads, no influence of future keys, invariance under shifts and permutations, and sums that agree with
-// themselves.
+// What must hold between calls, also where a reference would take too long:
+// the same bits for every number of threads, no influence of future keys,
+// invariance under shifts and permutations, and sums that agree with themselves.
 #include <atomic>
 #include <thread>
 
@@ -182,8 +182,8 @@ TEST_CASE("calls from several threads at once on one pool give the same bits") {
 }
 
 TEST_CASE("matmul: C t = A (B t) for sizes too large for a reference") {
-  // Small integers: both sides are exact, so one wrong element of C shows (Freivalds 1977, "Probabilistic
-  // machines").
+  // Small integers: both sides are exact, so one wrong element of C shows
+  // (Freivalds 1977, "Probabilistic machines").
   const std::int64_t m = 700, n = 900, k = 1100;
   for (const DType dtype : all_dtypes) {
     Random random(100);
@@ -283,8 +283,8 @@ TEST_CASE("flash_attention: the order of the keys does not matter") {
       Attention b = a;
       for (std::int64_t row = 0; row < s.batch * s.kv_heads; ++row) {
         for (std::int64_t j = 0; j < s.kv_len; ++j) {
-          const std::int64_t to = row * s.kv_len + (j * 101 + 7) % s.kv_len,
-                             from = row * s.kv_len + j;  // 101 has no factor in common
+          // 101 has no factor in common.
+          const std::int64_t to = row * s.kv_len + (j * 101 + 7) % s.kv_len, from = row * s.kv_len + j;
           for (std::int64_t e = 0; e < s.d; ++e) b.k.set(to * s.d + e, a.k.at(from * s.d + e));
           for (std::int64_t e = 0; e < s.dv; ++e) b.v.set(to * s.dv + e, a.v.at(from * s.dv + e));
         }

@@ -1,5 +1,5 @@
-// Recorder: what is recorded and how long it takes. Errors: test_recorder_errors.cpp; execution:
-// test_replay.cpp.
+// Recorder: what is recorded and how long it takes.
+// Errors: test_recorder_errors.cpp; execution: test_replay.cpp.
 #include "neuron_kernels/record/recorder.hpp"
 
 #include <chrono>

@@ -284,8 +284,8 @@ TEST_CASE("flash_attention: rejects wrong calls") {
   rejects("k|v", {"5", "6"}, o, q.view(), ones({1, 2, 5, 8}).view(), kv.view());  // one value too many
   rejects("k|v", {"6", "5"}, o, q.view(), kv.view(), ones({1, 2, 5, 8}).view());  // one too few
   rejects("k|v", {}, o, q.view(), kv.view(), ones({1, 4, 6, 8}).view());          // other heads in v
-  rejects("k|v", {"4", "3"}, o, q.view(), ones({1, 3, 6, 8}).view(),
-          ones({1, 3, 6, 8}).view());                                                   // 3 heads for 4
+  // 3 heads for 4.
+  rejects("k|v", {"4", "3"}, o, q.view(), ones({1, 3, 6, 8}).view(), ones({1, 3, 6, 8}).view());
   rejects("k|q", {"[1, 2, 6, 7]"}, o, q.view(), ones({1, 2, 6, 7}).view(), kv.view());  // other d
   rejects("k|q", {"[2, 2, 6, 8]"}, o, q.view(), ones({2, 2, 6, 8}).view(), ones({2, 2, 6, 8}).view());
   rejects("dst", {"[1, 4, 3, 8]"}, o, ones({1, 4, 2, 8}).view(), kv.view(), kv.view());

@@ -157,7 +157,7 @@ TEST_CASE("replay: fused_mlp") {
 
 TEST_CASE("replay: flash_attention") {
   on_each_chip([](const nk::Limits& l) {
-    //                                        batch heads kv_heads q_len kv_len d dv
+    // batch, heads, kv_heads, q_len, kv_len, d, dv
     for (const nk::AttentionShape& s : {nk::AttentionShape{1, 2, 1, 256, 512, 64, 64},
                                         {2, 2, 2, 133, 150, 17, 9},
                                         {1, 4, 2, 1, 67, 8, 8},

@@ -1,5 +1,5 @@
-// Row ops of every page against their scalar meaning: ragged lengths, any steps, repeated rows, in place,
-// guards.
+// Row ops of every page against their scalar meaning:
+// ragged lengths, any steps, repeated rows, in place, guards.
 #include "rows.hpp"
 
 using namespace rows_test;

@@ -5,9 +5,9 @@ using namespace rows_test;
 
 namespace {
 
-/// Layer normalisation (eps 1e-5) from the page's mean and variance, against long double. Allowed: half of
-/// the mean's last place over sigma, which rounding it to f32 costs, 5e-5, and 1e-6 of the value (8 f32 ULP)
-/// for outliers.
+/// Layer normalisation (eps 1e-5) from the page's mean and variance, against long double.
+/// Allowed: half of the mean's last place over sigma, which rounding it to f32 costs, 5e-5,
+/// and 1e-6 of the value (8 f32 ULP) for outliers.
 void check_normalises(const Page& page, const std::vector<float>& x) {
   const int n = static_cast<int>(x.size());
   float mean = Matrix::nan(), variance = mean;

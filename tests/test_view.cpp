@@ -53,8 +53,8 @@ TEST_CASE("view: default-made means not given; no elements means given and empty
   CHECK(none.given());
   CHECK(none.layout.empty());
   CHECK_FALSE(nk::ConstView(static_cast<const float*>(nullptr), {3}).layout.empty());
-  CHECK((none.stride(0) == 2 && none.stride(1) == 2 &&
-         none.stride(2) == 1));  // never 0: gaps do not depend on size 0
+  // Never 0: gaps do not depend on size 0.
+  CHECK((none.stride(0) == 2 && none.stride(1) == 2 && none.stride(2) == 1));
 }
 
 TEST_CASE("view: transposed exchanges two dimensions of the same memory") {

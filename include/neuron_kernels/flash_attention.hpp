@@ -15,9 +15,9 @@ namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 struct AttentionOptions {
   std::optional<float> scale{};  // of q k^T; not given: 1 / sqrt(d)
   bool causal = false;           // aligned bottom-right: query i sees keys up to i + kv_len - q_len
-  ConstView
-      bias{};  // [batch or 1, heads or 1, q_len or 1, kv_len], any dtype; added to the scores; -inf masks out
-  View lse{};  // [batch, heads, q_len] f32; receives ln of the sum of exp of a row's scores
+  ConstView bias{};              // [batch or 1, heads or 1, q_len or 1, kv_len], any dtype;
+                                 // added to the scores; -inf masks out
+  View lse{};                    // [batch, heads, q_len] f32; receives ln of the sum of exp of a row's scores
   Executor* executor = nullptr;
 };
 
@@ -73,8 +73,8 @@ inline void check_attention(const View& dst, const ConstView& q, const ConstView
   args.require_apart("dst", dst, "v", v);
 }
 
-/// [batch, heads, 1, n] of kv_heads groups as [batch, kv_heads, group, n]: one query per head is a tile of
-/// queries.
+/// [batch, heads, 1, n] of kv_heads groups as [batch, kv_heads, group, n]:
+/// one query per head is a tile of queries.
 template <class V>
 V heads_as_queries(V v, std::int64_t kv_heads) {
   if (!v.given()) return v;
@@ -136,12 +136,13 @@ inline void run_attention(AttentionArgs<Host> args, const View& dst, const View&
 
 }  // namespace host
 
-/// dst = softmax(scale q k^T + bias) v; with causal, query i sees keys up to i + kv_len - q_len
-/// (bottom-right). A row that sees nothing gives 0 and lse -inf. lse is the natural logarithm. shapes: q
-/// [batch, heads, q_len, d], k [batch, kv_heads, kv_len, d], v [batch, kv_heads, kv_len, dv], dst [batch,
-/// heads, q_len, dv]; any strides, any size 0 but d, dv up to 256; options as in AttentionOptions needs:
-/// heads a multiple of kv_heads (query head h uses kv head h / (heads / kv_heads)); q, k, v of one dtype; dst
-/// and lse apart from all inputs
+/// dst = softmax(scale q k^T + bias) v;
+/// with causal, query i sees keys up to i + kv_len - q_len (bottom-right).
+/// A row that sees nothing gives 0 and lse -inf. lse is the natural logarithm.
+/// shapes: q [batch, heads, q_len, d], k [batch, kv_heads, kv_len, d], v [batch, kv_heads, kv_len, dv],
+/// dst [batch, heads, q_len, dv]; any strides, any size 0 but d, dv up to 256; options as in AttentionOptions
+/// needs: heads a multiple of kv_heads (query head h uses kv head h / (heads / kv_heads));
+/// q, k, v of one dtype; dst and lse apart from all inputs
 /// errors: ShapeError naming the argument; nothing is written then
 /// cost: 2 heads q_len kv_len (d + dv) FLOPs per batch, half of it if causal; memory beyond dst is O(q_len)
 /// source: Dao 2023 (arXiv 2307.08691), algorithm 1
@@ -166,8 +167,8 @@ inline void flash_attention(View dst, ConstView q, ConstView k, ConstView v,
   }
   const std::int64_t d = q.dim(3), kv_heads = k.dim(1);
   bool causal = options.causal;
-  if (q.dim(2) ==
-      1) {  // a decode step: the query heads of one kv head share its keys, and the last query sees all
+  // A decode step: the query heads of one kv head share its keys, and the last query sees all.
+  if (q.dim(2) == 1) {
     causal = false;
     q = host::heads_as_queries(q, kv_heads);
     dst = host::heads_as_queries(dst, kv_heads);

@@ -106,7 +106,8 @@ inline void run_mlp(const View& dst, const ConstView& x, const MlpWeights& w, co
 /// needs: activation silu, gelu (erf), gelu_tanh, relu, sigmoid, tanh or identity; dst apart from all inputs
 /// errors: ShapeError naming the argument; nothing is written then
 /// cost: 2 tokens inner (2 hidden + hidden_dst) FLOPs gated; reads the weights once per block of tokens, and
-/// the hidden activation never leaves the caches source: Shazeer 2020 (arXiv 2002.05202) for the gated forms
+/// the hidden activation never leaves the caches
+/// source: Shazeer 2020 (arXiv 2002.05202) for the gated forms
 inline void fused_mlp(View dst, ConstView x, const MlpWeights& weights, const MlpOptions& options = {}) {
   host::check_mlp(dst, x, weights, options.activation);
   if (dst.layout.empty()) return;

@@ -17,8 +17,8 @@ struct LayernormOptions {
 
 namespace host {
 
-/// What layernorm and rmsnorm have in common. Calls run(dst, src, residual, sum), each [rows, n], maybe more
-/// than once.
+/// What layernorm and rmsnorm have in common.
+/// Calls run(dst, src, residual, sum), each [rows, n], maybe more than once.
 template <class Options, class Run>
 void norm(const char* call, const View& dst, const ConstView& src, const Options& o, const Run& run) {
   const Arguments args(call);
@@ -52,11 +52,13 @@ inline constexpr std::int64_t norm_serial_elements = 16384;
 
 }  // namespace host
 
-/// dst = (x - mean) / sqrt(var + eps) * weight + bias over the last dimension; x = src (+ residual, rounded
-/// to src's dtype), var divided by n. shapes: src, dst, residual, sum [.., n], rank 1 to 4, any strides;
-/// weight, bias [n] needs: dst may be src or residual, sum may be src or residual (same strides); otherwise
-/// no shared memory errors: ShapeError naming the argument cost: about 8 FLOPs per element; reads and writes
-/// each operand once source: Ba, Kiros, Hinton 2016 (arXiv 1607.06450)
+/// dst = (x - mean) / sqrt(var + eps) * weight + bias over the last dimension;
+/// x = src (+ residual, rounded to src's dtype), var divided by n.
+/// shapes: src, dst, residual, sum [.., n], rank 1 to 4, any strides; weight, bias [n]
+/// needs: dst may be src or residual, sum may be src or residual (same strides); otherwise no shared memory
+/// errors: ShapeError naming the argument
+/// cost: about 8 FLOPs per element; reads and writes each operand once
+/// source: Ba, Kiros, Hinton 2016 (arXiv 1607.06450)
 inline void layernorm(View dst, ConstView src, const LayernormOptions& options = {}) {
   if (options.bias.given() && src.given()) {
     const host::Arguments args("layernorm");

@@ -20,8 +20,8 @@ struct MatmulOptions {
 
 namespace host {
 
-// One call's operands in the form of the kernel, [batch, batch, rows, cols]; b maybe packed in blocks of
-// columns.
+// One call's operands in the form of the kernel, [batch, batch, rows, cols];
+// b maybe packed in blocks of columns.
 struct MatmulCall {
   View dst{};
   ConstView a{}, b{}, residual{};
@@ -119,16 +119,18 @@ inline void run_matmul(const MatmulCall& c, const MatmulOptions& o, const ConstV
 }  // namespace host
 
 /// dst = activation(alpha a b + beta dst + bias) + residual, summed in f32.
-/// shapes: a [.., m, k], b [.., k, n], dst [.., m, n], residual as dst, bias [n]; rank 2 to 4; batch
-/// dimensions of a, b and residual are dst's or 1; any size 0 is fine (k = 0: a b is 0) needs: a, b of one
-/// dtype, any strides; dst without overlapping elements, apart from all inputs but residual, which it may be
-/// (same strides) errors: ShapeError naming the argument; nothing is written then cost: 2 m n k FLOPs
+/// shapes: a [.., m, k], b [.., k, n], dst [.., m, n], residual as dst, bias [n]; rank 2 to 4;
+/// batch dimensions of a, b and residual are dst's or 1; any size 0 is fine (k = 0: a b is 0)
+/// needs: a, b of one dtype, any strides;
+/// dst without overlapping elements, apart from all inputs but residual, which it may be (same strides)
+/// errors: ShapeError naming the argument; nothing is written then
+/// cost: 2 m n k FLOPs
 inline void matmul(View dst, ConstView a, ConstView b, const MatmulOptions& options = {}) {
   host::run_matmul(host::check_matmul(dst, a, b, options), options, {});
 }
 
-/// A weight [k, n] in the order in which matmul reads it; made once by pack_matrix, any number of calls may
-/// share it.
+/// A weight [k, n] in the order in which matmul reads it;
+/// made once by pack_matrix, any number of calls may share it.
 class PackedMatrix {
  public:
   std::int64_t rows() const { return k_; }
@@ -175,11 +177,12 @@ inline PackedMatrix pack_matrix(ConstView b) {
 }
 
 /// matmul with a packed b: the same result up to rounding, without reordering b at each call.
-/// shapes: a [.., m, k], dst [.., m, n]. Errors as matmul.
+/// shapes: a [.., m, k], dst [.., m, n]
+/// errors: as matmul
 inline void matmul(View dst, ConstView a, const PackedMatrix& b, const MatmulOptions& options = {}) {
   const std::array<std::int64_t, 2> shape{b.k_, b.n_};
-  const ConstView whole(b.data_.get(), b.dtype_,
-                        Layout(shape));  // for the checks: same memory, not the same order
+  // For the checks: same memory, not the same order.
+  const ConstView whole(b.data_.get(), b.dtype_, Layout(shape));
   host::run_matmul(host::check_matmul(dst, a, whole, options), options, b.blocks());
 }
 

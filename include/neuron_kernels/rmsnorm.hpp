@@ -14,11 +14,13 @@ struct RmsnormOptions {
   Executor* executor = nullptr;
 };
 
-/// dst = x / sqrt(mean(x^2) + eps) * weight over the last dimension; x = src (+ residual, rounded to src's
-/// dtype). Scaled in f32 and rounded once. shapes: src, dst, residual, sum [.., n], rank 1 to 4, any strides;
-/// weight [n] needs: dst may be src or residual, sum may be src or residual (same strides); otherwise no
-/// shared memory errors: ShapeError naming the argument cost: about 4 FLOPs per element; reads and writes
-/// each operand once source: Zhang, Sennrich 2019 (arXiv 1910.07467)
+/// dst = x / sqrt(mean(x^2) + eps) * weight over the last dimension;
+/// x = src (+ residual, rounded to src's dtype). Scaled in f32 and rounded once.
+/// shapes: src, dst, residual, sum [.., n], rank 1 to 4, any strides; weight [n]
+/// needs: dst may be src or residual, sum may be src or residual (same strides); otherwise no shared memory
+/// errors: ShapeError naming the argument
+/// cost: about 4 FLOPs per element; reads and writes each operand once
+/// source: Zhang, Sennrich 2019 (arXiv 1910.07467)
 inline void rmsnorm(View dst, ConstView src, const RmsnormOptions& options = {}) {
   host::norm("rmsnorm", dst, src, options,
              [&](const View& y, const ConstView& x, const ConstView& residual, const View& sum) {

@@ -31,8 +31,8 @@ ConstView bias_view(const char* call, const OptionalTensor& bias, std::int64_t k
 Tensor attend(const char* call, const Tensor& q, const Tensor& k, const Tensor& v, const OptionalTensor& bias,
               bool causal, std::optional<double> scale, const Tensor* lse) {
   const std::int64_t batch = q.size(0), heads = q.size(1), q_len = q.size(2), d = q.size(3), dv = v.size(3);
-  // [batch, q_len, heads, dv] in memory: the caller's transpose and reshape to [batch, q_len, heads * dv] is
-  // free.
+  // [batch, q_len, heads, dv] in memory:
+  // the caller's transpose and reshape to [batch, q_len, heads * dv] is free.
   const auto step = [](std::int64_t n) { return std::max<std::int64_t>(n, 1); };
   const std::array sizes{batch, heads, q_len, dv};
   const std::array strides{step(q_len) * step(heads) * step(dv), step(dv), step(heads) * step(dv),

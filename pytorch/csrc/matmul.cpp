@@ -34,8 +34,8 @@ struct Operands {
   ConstView a, b, residual;
 };
 
-// One matrix product is faster than a batch of products with the same b: leading dimensions of a, dst and
-// residual become rows where b has none.
+// One matrix product is faster than a batch of products with the same b:
+// leading dimensions of a, dst and residual become rows where b has none.
 void merge_rows(Operands& o) {
   if (o.b.rank() != 2 || o.a.rank() <= 2 || o.dst.rank() != o.a.rank() || o.dst.layout.empty()) return;
   if (!std::equal(o.a.layout.shape.begin(), o.a.layout.shape.begin() + o.a.rank() - 1,

@@ -27,8 +27,8 @@ namespace neuron_kernels::pytorch {
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-/// Runs workers on PyTorch's threads: torch.set_num_threads is honoured, and a call inside a parallel region
-/// is serial.
+/// Runs workers on PyTorch's threads:
+/// torch.set_num_threads is honoured, and a call inside a parallel region is serial.
 class TorchExecutor final : public Executor {
  public:
   int concurrency() const override { return static_cast<int>(torch::stable::get_num_threads()); }
@@ -90,8 +90,8 @@ inline ConstView view(std::string_view call, std::string_view argument, const st
 }
 
 /// A new tensor on like's device, with its dtype unless another is given (as libtorch numbers them).
-/// Row-major without gaps unless strides are given. A direct call: torch::stable::new_empty goes through the
-/// dispatcher.
+/// Row-major without gaps unless strides are given.
+/// A direct call: torch::stable::new_empty goes through the dispatcher.
 inline Tensor fresh(const Tensor& like, std::span<const std::int64_t> sizes,
                     std::span<const std::int64_t> strides = {}, std::optional<std::int32_t> dtype = {}) {
   std::array<std::int64_t, 64> dense;  // PyTorch's largest rank
@@ -119,8 +119,8 @@ inline View writable(std::string_view call, std::string_view argument, const Ten
   return {t.mutable_data_ptr(), v.dtype, v.layout};
 }
 
-/// Tensor of any rank as a tensor of the ranks that kernels take: higher ranks become [rows, n], copied if
-/// they must.
+/// Tensor of any rank as a tensor of the ranks that kernels take:
+/// higher ranks become [rows, n], copied if they must.
 inline Tensor at_most_rank_4(const Tensor& t) {
   if (t.dim() <= max_rank) return t;
   const std::array<std::int64_t, 2> rows = {-1, t.size(t.dim() - 1)};

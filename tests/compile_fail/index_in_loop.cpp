@@ -1,6 +1,6 @@
 // error: no C++ `if` on a Cond
-// A plain `for` up to an index would run while the kernel is recorded, when the index has no value: it takes
-// range().
+// A plain `for` up to an index would run while the kernel is recorded, when the index has no value:
+// it takes range().
 #include "neuron_kernels/record/recorder.hpp"
 
 void kernel(neuron_kernels::Recorder& nc, neuron_kernels::Recorder::Tile dst) {

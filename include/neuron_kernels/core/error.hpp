@@ -1,5 +1,5 @@
-// The two errors of the library: TileError (a kernel broke a tile rule) and ShapeError (a caller's tensors do
-// not fit).
+// The two errors of the library:
+// TileError (a kernel broke a tile rule) and ShapeError (a caller's tensors do not fit).
 //
 // Texts read "where: what was given, what is allowed; what to do" and always hold actual and expected values.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 
-/// Where in a kernel an op stands; the last, defaulted parameter of every tile op. (clang 14 cannot read the
-/// std::source_location of libstdc++ 12.)
+/// Where in a kernel an op stands; the last, defaulted parameter of every tile op.
+/// (clang 14 cannot read the std::source_location of libstdc++ 12.)
 class Where {
  public:
   static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -43,8 +43,8 @@ class ShapeError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// Appends one part of a message. Not by way of std::ostringstream, which costs a user a second of compile
-// time.
+// Appends one part of a message.
+// Not by way of std::ostringstream, which costs a user a second of compile time.
 inline void append(std::string& s, std::string_view part) { s.append(part.data(), part.size()); }
 inline void append(std::string& s, std::integral auto part) { s += std::to_string(part); }
 inline void append(std::string& s, std::floating_point auto part) {

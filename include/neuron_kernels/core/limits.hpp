@@ -1,5 +1,5 @@
-// Limits: what one target's tiles may be, and what its engines and memories do per second. All hardware
-// numbers of the library stand here, each with its source.
+// Limits: what one target's tiles may be, and what its engines and memories do per second.
+// All hardware numbers of the library stand here, each with its source.
 //
 // Pages named below are of the AWS Neuron SDK documentation (github.com/aws-neuron/aws-neuron-sdk). Where its
 // pages disagree, the smaller number is taken. GB = 10^9 bytes, TFLOPS = 10^12 operations per second, dense.
@@ -31,9 +31,10 @@ struct Limits {
   int bn_stats_fmax;         // free size of one bn_stats
 
   // Access to tiles.
-  int sbuf_usable_bytes = no_limit;  // of sbuf_partition_bytes, what kernels may allocate
-  int psum_bank_bf16 = 0;      // bf16 elements of a bank, where matmul may write bf16; 0: it writes f32 only
-  int access_dims = no_limit;  // free dimensions of one access pattern; most instructions take one less
+  int sbuf_usable_bytes = no_limit;     // of sbuf_partition_bytes, what kernels may allocate
+  int psum_bank_bf16 = 0;               // bf16 elements of a bank, where matmul may write bf16;
+                                        // 0: it writes f32 only
+  int access_dims = no_limit;           // free dimensions of one access pattern; most instructions take one less
   int sbuf_access_elements = no_limit;  // free elements of one access
   int psum_access_elements = no_limit;
   int fast_stride_bytes = no_limit;  // an innermost free stride above this halves the port's bandwidth
@@ -65,9 +66,9 @@ struct Limits {
   }
   constexpr double dma_gb_per_s() const { return dma_engines * dma_engine_gb_per_s; }
 
-  /// Whether an access to `count` partitions may start at `first`: more than 64 at 0, more than 32 at 0 or
-  /// 64, else at 0, 32, 64 or 96. Host: anywhere. source:
-  /// nki/guides/architecture/trainium_inferentia2_arch.rst, "Accessing SBUF/PSUM tensors"
+  /// Whether an access to `count` partitions may start at `first`:
+  /// more than 64 at 0, more than 32 at 0 or 64, else at 0, 32, 64 or 96. Host: anywhere.
+  /// source: nki/guides/architecture/trainium_inferentia2_arch.rst, "Accessing SBUF/PSUM tensors"
   constexpr bool start_partition_ok(int first, int count) const {
     if (is_host()) return true;
     const int unit = count > 64 ? 128 : count > 32 ? 64 : 32;
@@ -80,8 +81,8 @@ struct Limits {
 //   nki/guides/architecture/{trainium_inferentia2,trainium2,trainium3}_arch.rst
 // - pmax, psum_bank_fmax, gemm_*_fmax, bn_stats_fmax: nki/api/nki.language.tile_size.rst; but trn3's
 //   gemm_moving_fmax (all eight banks, f32 dst): nki.isa.nc_matmul
-// - free dimensions of an access: nki/deep-dives/nki-aps.rst; its 64 Ki and 4 Ki elements ("Layout & Tile
-//   Size") and the stride of 16 bytes ("Access pattern"):
+// - free dimensions of an access: nki/deep-dives/nki-aps.rst;
+//   its 64 Ki and 4 Ki elements ("Layout & Tile Size") and the stride of 16 bytes ("Access pattern"):
 //   nki/guides/architecture/trainium_inferentia2_arch.rst
 // - f32 at a quarter of the rate of bf16: nki.isa.nc_matmul
 // - DMA rates of one engine: nki/deep-dives/nki-dma-bandwidth-guide.rst

@@ -1,7 +1,7 @@
 // The arithmetic that tile ops can be asked for: Alu (two operands) and Act (one operand).
 //
-// Both are NKI's (SDK nki/api/nki.api.shared.rst): Alu = "supported math operators", Act = "activation
-// functions".
+// Both are NKI's (SDK nki/api/nki.api.shared.rst):
+// Alu = "supported math operators", Act = "activation functions".
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 
-/// Two-operand operator. max and min return the other operand when one is NaN only by accident: do not rely
-/// on it.
+/// Two-operand operator.
+/// max and min return the other operand when one is NaN only by accident: do not rely on it.
 enum class Alu : std::uint8_t { add, subtract, multiply, max, min };
 inline constexpr int alu_count = 5;
 

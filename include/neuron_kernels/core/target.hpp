@@ -1,7 +1,8 @@
 // The page a kernel author reads: what a kernel may ask of a NeuronCore, whichever Target stands in for it.
 //
-// A kernel is a template over Target. Host executes each op at once; Recorder appends it to a Program. One op
-// is one NKI instruction (layout ops two or three); semantics are NKI's: AWS Neuron SDK, nki/api/nki/isa.
+// A kernel is a template over Target. Host executes each op at once; Recorder appends it to a Program.
+// One op is one NKI instruction (layout ops two or three); semantics are NKI's:
+// AWS Neuron SDK, nki/api/nki/isa.
 #pragma once
 
 #include <concepts>
@@ -28,9 +29,9 @@ struct Operand {
   bool is_tile() const { return static_cast<bool>(tile); }
 };
 
-/// reads: how many rows of other operands will meet each element of the tile. Host copies a tile that is read
-/// often into rows that its matmul likes, and aliases the source of one that is read once; the chip always
-/// copies.
+/// reads: how many rows of other operands will meet each element of the tile.
+/// Host copies a tile that is read often into rows that its matmul likes, and aliases the source of one that
+/// is read once; the chip always copies.
 struct LoadOptions {
   int reads = 1;
 };
@@ -49,9 +50,8 @@ struct ActivateOptions {
 
 // Types of a Target T
 //   T::Index      loop index or what is computed from one: + - * with Index and int; / and % (rounded down)
-//   by a
-//                 positive int; min(i, j), max(i, j). Compares to a Cond. Never converts to bool or int: a
-//                 C++ `if` on one does not compile for Recorder.
+//                 by a positive int; min(i, j), max(i, j). Compares to a Cond. Never converts to bool or int:
+//                 a C++ `if` on one does not compile for Recorder.
 //   T::Cond       result of comparing Index values; only ops take it.
 //   T::Hbm        strided tensor in device memory, rank 1-4: at(i) drops the first dimension; rank 2 also has
 //                 rows(begin, n), cols(begin, n), transposed(). dim(d) is its size, dtype() its type; false
@@ -60,56 +60,66 @@ struct ActivateOptions {
 //                 partitions(begin, n) are views of a part; false if not given.
 //   T::TileArray  tiles of one shape: array[i] with an Index.
 //   T::Span       what tiles() and programs() yield: index (Index, counts from 0), begin (Index), size (int).
+//   Sizes of tiles and of their parts (p, f, n of rows, cols, free, partitions) are int; dim(d), extents and
+//   steps of loops and the n of arrays are std::int64_t.
 //
 // Structure
-//   for (auto i : nc.range(n))  for (auto i : nc.range(begin, end))      i from 0 (begin) up to n (end);
-//   Index or int for (auto t : nc.tiles(n, step))       spans of step elements that cover [0, n), then the
-//   rest of n % step for (auto t : nc.programs(n, step))    the same, but iterations may run at the same time
-//   on different cores (SPMD
-//                                          grid): the outermost loop that does work; only plain loops around
-//                                          it
+//   for (auto i : nc.range(n)),          i from 0 (begin) up to n (end); Index or std::int64_t
+//   for (auto i : nc.range(begin, end))
+//   for (auto t : nc.tiles(n, step))     spans of step elements that cover [0, n), then the rest of n % step;
+//                                        n, step: std::int64_t
+//   for (auto t : nc.programs(n, step))  the same, but iterations may run at the same time on different cores
+//                                        (SPMD grid): the outermost loop that does work; only plain loops
+//                                        around it
 //   A tile lives until the loop iteration that made it ends (the target rotates buffers).
-//   nc.index(n) is a constant Index. nc.limits() are the target's Limits.
+//   nc.index(n) is a constant Index (n: int). nc.limits() are the target's Limits.
 //
-// Tiles                                                                                             NKI
-//   sbuf(name, p, f, dtype)             fresh tile [p, f]; content undefined nl.ndarray, sbuf psum(name, p,
-//   f)                    fresh f32 tile in PSUM                                      nl.ndarray, psum
-//   sbuf_array(name, n, p, f, dtype)    n fresh tiles                                               list of
-//   nl.ndarray input_array(name, n, p, f, dtype)   n read-only tiles, to be filled by load*; each at most [p,
-//   f] staged(name, hbm)                   fresh tile of hbm's shape and dtype, to be stored there by store:
-//   Host may
-//                                       alias hbm, so read what hbm held before you write it
+// Tiles                                                                           NKI
+//   sbuf(name, p, f, dtype)              fresh tile [p, f]; content undefined     nl.ndarray, sbuf
+//   psum(name, p, f)                     fresh f32 tile in PSUM                   nl.ndarray, psum
+//   sbuf_array(name, n, p, f, dtype)     n fresh tiles                            list of nl.ndarray
+//   input_array(name, n, p, f, dtype)    n read-only tiles, to be filled by load*; each at most [p, f]
+//   staged(name, hbm)                    fresh tile of hbm's shape and dtype, to be stored there by store:
+//                                        Host may alias hbm, so read what hbm held before you write it
 //
 // Memory (HBM <-> SBUF)
-//   load(name, src, options)            -> tile = src, read-only, may alias src nisa.dma_copy
-//   load_transposed(name, src, options) -> tile = src^T nisa.dma_transpose load_broadcast(name, src, p) ->
-//   tile [p, n], each row = src [1, n]                       nisa.dma_copy load(array, i, src, options),
-//   load_transposed(array, i, src, options)     array[i] = src, src^T store(dst, tile)                    dst
-//   = tile, rounded to dst's dtype                          nisa.dma_copy store_transposed(dst, tile) dst =
-//   tile^T                                                nisa.nc_transpose, dma_copy
+//   load(name, src, options)             -> tile = src, read-only, may alias src  nisa.dma_copy
+//   load_transposed(name, src, options)  -> tile = src^T                          nisa.dma_transpose
+//   load_broadcast(name, src, p)         -> tile [p, n], each row = src [1, n]    nisa.dma_copy
+//   load(array, i, src, options),        array[i] = src, src^T
+//   load_transposed(array, i, src, options)
+//   store(dst, tile)                     dst = tile, rounded to dst's dtype       nisa.dma_copy
+//   store_transposed(dst, tile)          dst = tile^T                             nisa.nc_transpose, dma_copy
 //
-// Compute. dst first; dst may be one of the sources. Maths in f32, one rounding to dst's dtype. k is a float
-// or [p, 1].
-//   matmul(dst, stationary, moving, {.accumulate})    PSUM dst [m, n] (+)= stationary[k, m]^T moving[k, n];
-//   f32 pairs
-//                                                     only with f32, 16-bit types with each other
-//                                                     nisa.nc_matmul
-//   transposed(tile)                 -> tile^T in SBUF, same dtype; may be a view: do not write
-//   nisa.nc_transpose fill(dst, value) nisa.memset copy(dst, src) nisa.tensor_copy reduce(dst, op, src)
-//   dst[i, 0] = op over j of src[i, j]; add, max, min              nisa.tensor_reduce tensor_tensor(dst, a,
-//   op, b)     dst = a op b, element by element                               nisa.tensor_tensor
-//   tensor_scalar(dst, a, op0, k0)   dst = a op0 k0 nisa.tensor_scalar tensor_scalar(dst, a, op0, k0, op1,
-//   k1)    dst = (a op0 k0) op1 k1                              nisa.tensor_scalar scalar_tensor_tensor(dst,
-//   a, op0, k, op1, b)   dst = (a op0 k) op1 b                   nisa.scalar_tensor_tensor activate(dst, f,
-//   src, {.scale, .bias, .row_sum})   dst = f(src * scale + bias); row_sum[i, 0] = sum over j of
-//                                                      f(...)[i, j] before rounding nisa.activation
-//   reciprocal(dst, src)             dst = 1 / src nisa.reciprocal norm_stats(dst, src)             dst [p,
-//   2] f32: mean and variance (divided by f) of each row   nisa.bn_stats, bn_aggr causal_mask(tile, q, k,
-//   value)   -> tile with value at [i, j] where k + j > q + i (q, k: Index);
-//                                    may be the same memory as tile nisa.affine_select
+// Compute. dst first; dst may be one of the sources. Maths in f32, one rounding to dst's dtype.
+// k is a float or [p, 1].
+//   matmul(dst, stationary, moving, {.accumulate})                                nisa.nc_matmul
+//                                        PSUM dst [m, n] (+)= stationary[k, m]^T moving[k, n];
+//                                        f32 pairs only with f32, 16-bit types with each other
+//   transposed(tile)                     -> tile^T in SBUF, same dtype;           nisa.nc_transpose
+//                                        may be a view: do not write
+//   fill(dst, value)                                                              nisa.memset
+//   copy(dst, src)                                                                nisa.tensor_copy
+//   reduce(dst, op, src)                 dst[i, 0] = op over j of src[i, j];      nisa.tensor_reduce
+//                                        add, max, min
+//   tensor_tensor(dst, a, op, b)         dst = a op b, element by element         nisa.tensor_tensor
+//   tensor_scalar(dst, a, op0, k0)       dst = a op0 k0                           nisa.tensor_scalar
+//   tensor_scalar(dst, a, op0, k0, op1, k1)                                       nisa.tensor_scalar
+//                                        dst = (a op0 k0) op1 k1
+//   scalar_tensor_tensor(dst, a, op0, k, op1, b)                                  nisa.scalar_tensor_tensor
+//                                        dst = (a op0 k) op1 b
+//   activate(dst, f, src, {.scale, .bias, .row_sum})                              nisa.activation
+//                                        dst = f(src * scale + bias);
+//                                        row_sum[i, 0] = sum over j of f(...)[i, j] before rounding
+//   reciprocal(dst, src)                 dst = 1 / src                            nisa.reciprocal
+//   norm_stats(dst, src)                 dst [p, 2] f32: mean and variance        nisa.bn_stats, bn_aggr
+//                                        (divided by f) of each row
+//   causal_mask(tile, q, k, value)       -> tile with value at [i, j] where       nisa.affine_select
+//                                        k + j > q + i (q, k: Index);
+//                                        may be the same memory as tile
 
-/// A kernel is `template <Target T> void kernel(T& nc, ...)`. tests/archetype.hpp has exactly this and no
-/// more.
+/// A kernel is `template <Target T> void kernel(T& nc, ...)`.
+/// tests/archetype.hpp has exactly this and no more.
 template <class T>
 concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typename T::Tile tile,
                           typename T::TileArray array, const char* name, DType dtype, int n, float k) {

@@ -1,7 +1,7 @@
 // Views: a caller's memory with dtype, shape and strides, rank 1 to 4. They own nothing.
 //
-// Public calls take them; kernels see them as a Target's Hbm. Strides count elements and may be 0 (repeat) or
-// negative; a ConstView is read-only, a View may be written.
+// Public calls take them; kernels see them as a Target's Hbm.
+// Strides count elements and may be 0 (repeat) or negative; a ConstView is read-only, a View may be written.
 #pragma once
 
 #include <array>

@@ -54,8 +54,7 @@ class Arena {
   };
 
   static constexpr std::size_t line = 64;
-  static constexpr std::size_t page = std::size_t{2}
-                                      << 20;  // huge pages: a moving tile spans 100+ small ones
+  static constexpr std::size_t page = std::size_t{2} << 20;  // huge pages: a moving tile spans 100+ small ones
   static constexpr std::size_t most_kept = std::size_t{256} << 20;
 
   void grow(std::size_t bytes) {

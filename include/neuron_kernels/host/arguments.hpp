@@ -1,5 +1,5 @@
-// Arguments: what public calls check of a caller's views before any work starts, with the errors of a user's
-// mistake.
+// Arguments: what public calls check of a caller's views before any work starts,
+// with the errors of a user's mistake.
 #pragma once
 
 #include <algorithm>
@@ -132,8 +132,8 @@ class Arguments {
     return best;
   }
 
-  // False only if no byte is shared: ranges apart, or side by side in rows of one pitch (columns of one
-  // buffer).
+  // False only if no byte is shared:
+  // ranges apart, or side by side in rows of one pitch (columns of one buffer).
   static bool overlap(const ConstView& a, const ConstView& b) {
     const auto address = [](const ConstView& v) { return reinterpret_cast<std::intptr_t>(v.data); };
     const Reach ra = reach(a), rb = reach(b);
@@ -175,8 +175,8 @@ inline ConstView as_row(const ConstView& v) {
 inline ConstView as_column(const ConstView& v) { return v.given() ? transposed(as_row(v), 0, 1) : v; }
 
 /// Merges all dimensions but the last into rows: [.., n] to [rows, n], for all views at once, where the
-/// strides of each allow it; otherwise splits off the first dimension and calls itself for each index. Views
-/// not given stay so.
+/// strides of each allow it; otherwise splits off the first dimension and calls itself for each index.
+/// Views not given stay so.
 template <class Call, class... V>
 void for_each_matrix(const Call& call, V... views) {
   const ConstView* const all[] = {&views...};

@@ -38,20 +38,21 @@ struct Page {
   int tile_rows;     // MR of the register tile: block m in multiples of it
   int tile_cols;     // NR of the register tile: block n in multiples of it
 
-  /// c(m, n) = (accumulate ? c(m, n) : 0) + sum_k a(k, m) b(k, n), each c summed over k in rising order by
-  /// FMA. a(k, m) at a[k * a_k + m * a_m], any strides; b(k, n) at b[k * b_k + n]; c(m, n) at c[m * c_m + n].
+  /// c(m, n) = (accumulate ? c(m, n) : 0) + sum_k a(k, m) b(k, n),
+  /// each c summed over k in rising order by FMA.
+  /// a(k, m) at a[k * a_k + m * a_m], any strides; b(k, n) at b[k * b_k + n]; c(m, n) at c[m * c_m + n].
   /// Reads nothing past the named elements. m, n, k >= 0; k = 0 writes zeros unless accumulating.
   void (*gemm)(int m, int n, int k, const float* a, std::int64_t a_k, std::int64_t a_m, const float* b,
                std::int64_t b_k, float* c, std::int64_t c_m, bool accumulate);
 
-  /// The same sum for operands that both run along k, for few rows (m <= about 8): a(k, m) at a[m * a_m + k],
-  /// b(k, n) at b[n * b_n + k], c(m, n) at c[m * c_m + n * c_n]. The order of the sum over k depends on k
-  /// alone.
+  /// The same sum for operands that both run along k, for few rows (m <= about 8):
+  /// a(k, m) at a[m * a_m + k], b(k, n) at b[n * b_n + k], c(m, n) at c[m * c_m + n * c_n].
+  /// The order of the sum over k depends on k alone.
   void (*gemm_dot)(int m, int n, int k, const float* a, std::int64_t a_m, const float* b, std::int64_t b_n,
                    float* c, std::int64_t c_m, std::int64_t c_n, bool accumulate);
 
-  /// dst(j, i) = src(i, j): src(i, j) at src[i * src_step + j], dst(j, i) at dst[j * dst_step + i]; i < rows,
-  /// j < cols.
+  /// dst(j, i) = src(i, j):
+  /// src(i, j) at src[i * src_step + j], dst(j, i) at dst[j * dst_step + i]; i < rows, j < cols.
   void (*transpose)(float* dst, std::int64_t dst_step, const float* src, std::int64_t src_step, int rows,
                     int cols);
 
@@ -62,8 +63,8 @@ struct Page {
   void (*narrow_bf16)(std::uint16_t* dst, const float* src, std::int64_t n);
   void (*narrow_f16)(std::uint16_t* dst, const float* src, std::int64_t n);
 
-  // Row ops over [rows, n]. dst may be the same memory as an input at the same steps, never partly
-  // overlapping.
+  // Row ops over [rows, n].
+  // dst may be the same memory as an input at the same steps, never partly overlapping.
 
   /// dst = a op b
   void (*binary)(Alu op, RowsOut dst, RowsIn a, RowsIn b, int rows, int n);
@@ -75,12 +76,12 @@ struct Page {
   void (*scalar_tensor)(Alu op0, Alu op1, RowsOut dst, RowsIn a, ColumnIn s, RowsIn b, int rows, int n);
   /// dst(row) = a(row, 0) op ... op a(row, n - 1), op add, max or min; n >= 1. The order depends on n alone.
   void (*reduce)(Alu op, ColumnOut dst, RowsIn a, int rows, int n);
-  /// dst = f(a * scale + bias); row_sum(row) = sum of dst over the row, if wanted. a * scale + bias is one
-  /// FMA.
+  /// dst = f(a * scale + bias); row_sum(row) = sum of dst over the row, if wanted.
+  /// a * scale + bias is one FMA.
   void (*activate)(Act f, RowsOut dst, RowsIn a, ColumnIn scale, ColumnIn bias, ColumnOut row_sum, int rows,
                    int n);
-  /// mean and variance (divided by n) of each row; stable for a mean far from 0 and for equal elements; n
-  /// >= 1.
+  /// mean and variance (divided by n) of each row;
+  /// stable for a mean far from 0 and for equal elements; n >= 1.
   void (*stats)(ColumnOut mean, ColumnOut variance, RowsIn a, int rows, int n);
 };
 

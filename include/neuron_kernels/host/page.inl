@@ -1,5 +1,5 @@
-// All functions of a page and its table, made of what the including page defined before: Vec, tile_rows,
-// tile_vecs and page_name. Included inside a page's namespace and target region.
+// All functions of a page and its table, made of what the including page defined before:
+// Vec, tile_rows, tile_vecs and page_name. Included inside a page's namespace and target region.
 
 #include "neuron_kernels/host/gemm.inl"
 #include "neuron_kernels/host/math.inl"

@@ -8,8 +8,8 @@
 #include "neuron_kernels/host/page.hpp"
 
 // -march=native would let a compiler turn a * b + c into one rounding: results would depend on the flags.
-// Clang does so within one expression only, which two operators of Vec are not; its pragma is kept to where
-// it can be undone.
+// Clang does so within one expression only, which two operators of Vec are not;
+// its pragma is kept to where it can be undone.
 #if defined(__clang__) && defined(__x86_64__)
 #pragma float_control(push)
 #pragma clang fp contract(off)

@@ -60,8 +60,8 @@ inline const Page& choose_page(const char* isa, std::span<const Page* const> run
 }
 
 /// The page that every Host uses: the best of this CPU, or the lower one named by NEURON_KERNELS_ISA.
-/// errors: std::runtime_error if the variable names anything else; read once, at the first call that
-/// succeeds.
+/// errors: std::runtime_error if the variable names anything else;
+/// read once, at the first call that succeeds.
 inline const Page& best_page() {
   static const Page& page = choose_page(std::getenv("NEURON_KERNELS_ISA"), all_pages());
   return page;

@@ -25,8 +25,8 @@ inline Vec vec_load_part(const float* src, int n) { return {_mm256_maskload_ps(s
 inline void vec_store(float* dst, Vec x) { _mm256_storeu_ps(dst, x.reg); }
 inline void vec_store_part(float* dst, Vec x, int n) { _mm256_maskstore_ps(dst, lanes_below(n), x.reg); }
 
-/// Keeps g++ from loading x again at each use: for 2 rows it puts the load into every FMA, and loads bound
-/// the tile.
+/// Keeps g++ from loading x again at each use:
+/// for 2 rows it puts the load into every FMA, and loads bound the tile.
 inline void load_once(Vec& x) { asm("" : "+x"(x.reg)); }
 
 inline Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.reg, b.reg)}; }
@@ -61,8 +61,8 @@ inline Vec pow2n(Vec n) {
   const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.reg), _mm256_set1_epi32(127));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(biased, 23))};
 }
-/// x 2^n, rounded once (to denormals, 0 and Inf too), for integral n in [-252, 254] and |x| near 1: by two
-/// halves of n.
+/// x 2^n, rounded once (to denormals, 0 and Inf too), for integral n in [-252, 254] and |x| near 1:
+/// by two halves of n.
 inline Vec scale_pow2(Vec x, Vec n) {
   const __m256i whole = _mm256_cvtps_epi32(n.reg);
   const __m256i half = _mm256_srai_epi32(whole, 1);
@@ -109,9 +109,8 @@ inline void reduce_add_four(float* dst, Vec a, Vec b, Vec c, Vec d) {
       _mm256_add_ps(_mm256_permute2f128_ps(a.reg, b.reg, 0x20), _mm256_permute2f128_ps(a.reg, b.reg, 0x31));
   const __m256 cd =
       _mm256_add_ps(_mm256_permute2f128_ps(c.reg, d.reg, 0x20), _mm256_permute2f128_ps(c.reg, d.reg, 0x31));
-  // Lane by lane of 128 bits: [a c] and [b d], each two sums of two.
-  const __m256 two =
-      _mm256_add_ps(_mm256_unpacklo_ps(ab, cd), _mm256_unpackhi_ps(ab, cd));  // a0 c0 a1 c1 | b0 d0 b1 d1
+  // Lane by lane of 128 bits: [a c] and [b d], each two sums of two: a0 c0 a1 c1 | b0 d0 b1 d1.
+  const __m256 two = _mm256_add_ps(_mm256_unpacklo_ps(ab, cd), _mm256_unpackhi_ps(ab, cd));
   const __m128 low = _mm256_castps256_ps128(two);
   const __m128 high = _mm256_extractf128_ps(two, 1);
   const __m128 sum_ac_bd = _mm_add_ps(_mm_movelh_ps(low, high), _mm_movehl_ps(high, low));  // a c b d
@@ -165,8 +164,8 @@ inline void vec_store_f16_part(std::uint16_t* dst, Vec x, int n) {
   for (int i = 0; i < n; ++i) dst[i] = lanes[i];
 }
 
-/// dst(j, i) = src(i, j) for i, j < len. Rows i and i + 4 share a register, so only 4 x 4 transposes within
-/// 128 bits remain.
+/// dst(j, i) = src(i, j) for i, j < len.
+/// Rows i and i + 4 share a register, so only 4 x 4 transposes within 128 bits remain.
 inline void transpose_block(float* dst, std::int64_t dst_step, const float* src, std::int64_t src_step) {
   for (int j = 0; j < Vec::len; j += 4) {
     __m256 row[4];

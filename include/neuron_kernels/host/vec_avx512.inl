@@ -1,5 +1,5 @@
-// Vec of the AVX-512 page: 16 f32 lanes of a zmm register. Text included by page_avx512.hpp inside its
-// region.
+// Vec of the AVX-512 page: 16 f32 lanes of a zmm register.
+// Text included by page_avx512.hpp inside its region.
 
 /// 16 lanes of f32.
 struct Vec {
@@ -24,8 +24,8 @@ inline Vec vec_load_part(const float* src, int n) { return {_mm512_maskz_loadu_p
 inline void vec_store(float* dst, Vec x) { _mm512_storeu_ps(dst, x.reg); }
 inline void vec_store_part(float* dst, Vec x, int n) { _mm512_mask_storeu_ps(dst, lanes_below(n), x.reg); }
 
-/// Keeps g++ from loading x again at each use: for 2 rows it puts the load into every FMA, and loads bound
-/// the tile.
+/// Keeps g++ from loading x again at each use:
+/// for 2 rows it puts the load into every FMA, and loads bound the tile.
 inline void load_once(Vec& x) { asm("" : "+v"(x.reg)); }
 
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.reg, b.reg)}; }
@@ -111,8 +111,8 @@ inline void reduce_add_four(float* dst, Vec a, Vec b, Vec c, Vec d) {
 inline Vec widen_from_bf16(__m256i x) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))};
 }
-/// To nearest even; NaN keeps its upper bits and becomes quiet (to_bf16 of dtype.hpp). Not VCVTNEPS2BF16:
-/// that instruction flushes denormals.
+/// To nearest even; NaN keeps its upper bits and becomes quiet (to_bf16 of dtype.hpp).
+/// Not VCVTNEPS2BF16: that instruction flushes denormals.
 inline __m256i narrow_to_bf16(Vec x) {
   const __m512i u = _mm512_castps_si512(x.reg);
   const __m512i upper = _mm512_srli_epi32(u, 16);
@@ -152,8 +152,8 @@ inline void vec_store_f16_part(std::uint16_t* dst, Vec x, int n) {
   _mm256_mask_storeu_epi16(dst, lanes_below(n), narrow_to_f16(x));
 }
 
-/// dst(j, i) = src(i, j) for i, j < len. Rows i, i + 4, i + 8, i + 12 share a register, so only 4 x 4
-/// transposes within 128 bits remain.
+/// dst(j, i) = src(i, j) for i, j < len.
+/// Rows i, i + 4, i + 8, i + 12 share a register, so only 4 x 4 transposes within 128 bits remain.
 inline void transpose_block(float* dst, std::int64_t dst_step, const float* src, std::int64_t src_step) {
   for (int j = 0; j < Vec::len; j += 4) {
     __m512 row[4];

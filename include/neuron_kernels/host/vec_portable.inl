@@ -1,8 +1,8 @@
-// Vec of the portable page: 4 f32 lanes in the compilers' vector extension, which becomes SSE2, NEON or
-// scalar code.
+// Vec of the portable page: 4 f32 lanes in the compilers' vector extension,
+// which becomes SSE2, NEON or scalar code.
 //
-// Text included by page_portable.hpp inside its namespace. No intrinsics: correct on any CPU. fma rounds
-// twice here.
+// Text included by page_portable.hpp inside its namespace.
+// No intrinsics: correct on any CPU. fma rounds twice here.
 
 using LanesF32 = float __attribute__((vector_size(16)));
 using LanesI32 = std::int32_t __attribute__((vector_size(16)));
@@ -77,8 +77,8 @@ inline Vec sqrt(Vec x) {
   for (int i = 0; i < Vec::len; ++i) x.reg[i] = __builtin_sqrtf(x.reg[i]);
   return x;
 }
-/// To the nearest integer, ties to even: adding 2^23 leaves no fraction bits. From 2^23 on, x is integral
-/// already.
+/// To the nearest integer, ties to even: adding 2^23 leaves no fraction bits.
+/// From 2^23 on, x is integral already.
 inline Vec round_even(Vec x) {
   const Vec magic = vec_set(0x1p23f);
   return select(less(abs(x), magic), copysign((abs(x) + magic) - magic, x), x);
@@ -89,8 +89,8 @@ inline Vec pow2n(Vec n) {
   const LanesI32 exponent = __builtin_convertvector(n.reg, LanesI32) + 127;
   return from_bits(reinterpret_cast<LanesU32>(exponent) << 23);
 }
-/// x 2^n, rounded once (to denormals, 0 and Inf too), for integral n in [-252, 254] and |x| near 1: by two
-/// halves of n.
+/// x 2^n, rounded once (to denormals, 0 and Inf too), for integral n in [-252, 254] and |x| near 1:
+/// by two halves of n.
 inline Vec scale_pow2(Vec x, Vec n) {
   const LanesI32 whole = __builtin_convertvector(n.reg, LanesI32);
   const LanesI32 half = whole >> 1;

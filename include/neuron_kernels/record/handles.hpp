@@ -152,8 +152,8 @@ class Tile {
  public:
   Tile() = default;
   Tile(State& state, int tile) : state_(&state), tile_(tile), p_(decl().p), f_(decl().f) {}
-  /// Element i of an array. What is wrong with it is said by the op that uses it, which knows where it
-  /// stands.
+  /// Element i of an array.
+  /// What is wrong with it is said by the op that uses it, which knows where it stands.
   Tile(State& state, int tile, const Index& i) : Tile(state, tile) {
     element_ = i;
     const Bounds b = i.bounds();

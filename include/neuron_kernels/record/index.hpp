@@ -1,7 +1,7 @@
 // Index and Cond of Recorder: loop indices as symbols, with what is known of their values.
 //
-// Constants fold, and so does everything that has only one possible value (the index of a loop that runs
-// once).
+// Constants fold, and so does everything that has only one possible value
+// (the index of a loop that runs once).
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,9 @@
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 namespace record {
 
-/// Values lie in lo, lo + step, ... hi. exact: both ends are taken in some iteration (no loop with a symbolic
-/// extent, no loop index used twice). Ends stay within +-2^62: beyond, they stick.
+/// Values lie in lo, lo + step, ... hi.
+/// exact: both ends are taken in some iteration (no loop with a symbolic extent, no loop index used twice).
+/// Ends stay within +-2^62: beyond, they stick.
 struct Bounds {
   std::int64_t lo = 0, hi = 0;
   std::int64_t step = 0;

@@ -1,5 +1,5 @@
-// The loops of Recorder: a body runs once, with a symbol for the index; tiles() and programs() once more for
-// the rest.
+// The loops of Recorder: a body runs once, with a symbol for the index;
+// tiles() and programs() once more for the rest.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// print(program, stream): a Program as indented text, near to NKI's look, for reading and for diffs of golden
-// files.
+// print(program, stream): a Program as indented text, near to NKI's look,
+// for reading and for diffs of golden files.
 //
 // q[128 * i0 : +128, :] is 128 rows from row 128 * i0; names that several tiles share get a number.
 #pragma once
@@ -68,8 +68,8 @@ class Printer {
     return s + std::to_string(loop.n) + ", " + std::to_string(loop.step) + ")" + (loop.tail ? " rest" : "");
   }
 
-  /// Brackets stand only where a weaker operator is inside a stronger one (precedence 0 min/max and leaves, 1
-  /// sums, 2 products).
+  /// Brackets stand only where a weaker operator is inside a stronger one
+  /// (precedence 0 min/max and leaves, 1 sums, 2 products).
   std::string expr(ExprId id, int inside = 1) const {
     const Expr& e = nth(program_.exprs, id);
     const auto sum = [&](const char* op) {

@@ -1,9 +1,9 @@
-// Program: what a kernel asks of the core, as plain data. Recorder makes it; replay, print and all analyses
-// read it.
+// Program: what a kernel asks of the core, as plain data.
+// Recorder makes it; replay, print and all analyses read it.
 //
 // Ops stand in one list; a loop is the ops between `loop` and its `end`. Index expressions stand in one pool
-// and are named by their position, children first. Nothing points outside; two Programs are equal if they do
-// the same.
+// and are named by their position, children first.
+// Nothing points outside; two Programs are equal if they do the same.
 #pragma once
 
 #include <array>
@@ -50,8 +50,8 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
-/// File and line in a kernel. Says nothing about what the Program does: all are equal, so that a replay
-/// equals its source.
+/// File and line in a kernel.
+/// Says nothing about what the Program does: all are equal, so that a replay equals its source.
 struct SourceLine {
   int file = none;  // position in Program::files
   int line = 0;
@@ -68,8 +68,8 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-/// A tile, or an array of tiles of at most one shape; lives from its op to the end of the loop body that
-/// holds the op.
+/// A tile, or an array of tiles of at most one shape;
+/// lives from its op to the end of the loop body that holds the op.
 struct TileDecl {
   std::string name{};  // as in the kernel; several tiles may have one name
   int p = 0, f = 0;
@@ -82,8 +82,8 @@ struct TileDecl {
   bool operator==(const TileDecl&) const = default;
 };
 
-/// Rows [partition, partition + p) and columns [free, free + f) of a tile or of element `element` of an
-/// array.
+/// Rows [partition, partition + p) and columns [free, free + f) of a tile
+/// or of element `element` of an array.
 struct TileSlice {
   int tile = none;  // position in Program::tiles; none = not given
   ExprId element = none, partition = none, free = none;
@@ -114,9 +114,9 @@ struct Scalar {
 
 enum class LoopKind : std::uint8_t { range, tiles, programs };
 
-/// for (index = begin; index < end; ++index). tiles and programs cover [0, n) in spans: one Loop for the
-/// spans of `step` elements, then one that runs once for the n % step left (`tail`); a part that would be
-/// empty is not there.
+/// for (index = begin; index < end; ++index).
+/// tiles and programs cover [0, n) in spans: one Loop for the spans of `step` elements,
+/// then one that runs once for the n % step left (`tail`); a part that would be empty is not there.
 struct Loop {
   LoopKind kind = LoopKind::range;
   ExprId begin = none, end = none;
@@ -127,8 +127,8 @@ struct Loop {
   bool operator==(const Loop&) const = default;
 };
 
-/// One per op of Target; `loop` and `end` enclose a loop's body. The *_element ops fill an element of an
-/// input_array.
+/// One per op of Target; `loop` and `end` enclose a loop's body.
+/// The *_element ops fill an element of an input_array.
 enum class OpCode : std::uint8_t {
   loop,
   end,
@@ -193,13 +193,14 @@ constexpr const char* name_of(OpCode code) {
 /// One op. Each code uses the fields that its Target op has: dst and sources in the order of its parameters.
 struct Op {
   OpCode code = OpCode::end;
-  int loop = none;  // loop, end: position in Program::loops
-  TileSlice dst{}, a{},
-      b{};         // matmul: a stationary, b moving; store: a; tile-making ops: dst is the new tile
-  HbmSlice hbm{};  // load*, store*, staged
+  int loop = none;            // loop, end: position in Program::loops
+  TileSlice dst{}, a{}, b{};  // matmul: a stationary, b moving; store: a;
+                              // tile-making ops: dst is the new tile
+  HbmSlice hbm{};             // load*, store*, staged
   Alu op0 = Alu::add, op1 = Alu::add;
   Act act = Act::identity;
-  Scalar k0{}, k1{};  // tensor_scalar, scalar_tensor_tensor; activate: scale, bias; fill, causal_mask: value
+  Scalar k0{}, k1{};                // tensor_scalar, scalar_tensor_tensor; activate: scale, bias;
+                                    // fill, causal_mask: value
   TileSlice row_sum{};              // activate
   Condition accumulate{};           // matmul
   ExprId query = none, key = none;  // causal_mask
@@ -214,9 +215,8 @@ auto& nth(Vector& v, std::int64_t i) {
   return v[static_cast<std::size_t>(i)];
 }
 
-constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}  // b > 0
+/// a / b rounded down, b > 0.
+constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace record
 

@@ -1,8 +1,8 @@
 // Recorder: the Target that writes a kernel down as a Program instead of executing it.
 //
-// Checked here: shapes, memories, dtypes, lifetimes and bounds of views. A chip's limits are not: they are
-// checked over the whole Program. Recording takes a microsecond or so per op, whatever the extents of the
-// loops.
+// Checked here: shapes, memories, dtypes, lifetimes and bounds of views.
+// A chip's limits are not: they are checked over the whole Program.
+// Recording takes a microsecond or so per op, whatever the extents of the loops.
 #pragma once
 
 #include <initializer_list>
@@ -17,8 +17,10 @@
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 
-/// Usage: Recorder nc(trn2); kernel(nc, {.q = nc.hbm("q", f32, {1024, 64}), ...}); print(nc.program(),
-/// std::cout);
+/// Usage:
+///     Recorder nc(trn2);
+///     kernel(nc, {.q = nc.hbm("q", f32, {1024, 64}), ...});
+///     print(nc.program(), std::cout);
 class Recorder : public record::Loops {
  public:
   using Index = record::Index;

@@ -1,5 +1,5 @@
-// replay(program, nc, tensors): asks a Target for what the Program holds. On Host the numbers are those of
-// the kernel, bit for bit; on Recorder the Program comes out again.
+// replay(program, nc, tensors): asks a Target for what the Program holds.
+// On Host the numbers are those of the kernel, bit for bit; on Recorder the Program comes out again.
 //
 // A programs() loop becomes one of the target, so that each core does its share.
 #pragma once
