@@ -34,7 +34,8 @@ struct Limits {
   int sbuf_usable_bytes = no_limit;     // of sbuf_partition_bytes, what kernels may allocate
   int psum_bank_bf16 = 0;               // bf16 elements of a bank, where matmul may write bf16;
                                         // 0: it writes f32 only
-  int access_dims = no_limit;           // free dimensions of one access pattern; most instructions take one less
+  int access_dims = no_limit;           // free dimensions of one access pattern;
+                                        // most instructions take one less
   int sbuf_access_elements = no_limit;  // free elements of one access
   int psum_access_elements = no_limit;
   int fast_stride_bytes = no_limit;  // an innermost free stride above this halves the port's bandwidth

@@ -1,8 +1,8 @@
 // The page a kernel author reads: what a kernel may ask of a NeuronCore, whichever Target stands in for it.
 //
 // A kernel is a template over Target. Host executes each op at once; Recorder appends it to a Program.
-// One op is one NKI instruction (layout ops two or three); semantics are NKI's:
-// AWS Neuron SDK, nki/api/nki/isa.
+// One op is one NKI instruction (layout ops two or three);
+// semantics are NKI's: AWS Neuron SDK, nki/api/nki/isa.
 #pragma once
 
 #include <concepts>
@@ -49,28 +49,28 @@ struct ActivateOptions {
 };
 
 // Types of a Target T
-//   T::Index      loop index or what is computed from one: + - * with Index and int; / and % (rounded down)
-//                 by a positive int; min(i, j), max(i, j). Compares to a Cond. Never converts to bool or int:
-//                 a C++ `if` on one does not compile for Recorder.
+//   T::Index      loop index or what is computed from one: + - * with Index and int;
+//                 / and % (rounded down) by a positive int; min(i, j), max(i, j). Compares to a Cond.
+//                 Never converts to bool or int: a C++ `if` on one does not compile for Recorder.
 //   T::Cond       result of comparing Index values; only ops take it.
-//   T::Hbm        strided tensor in device memory, rank 1-4: at(i) drops the first dimension; rank 2 also has
-//                 rows(begin, n), cols(begin, n), transposed(). dim(d) is its size, dtype() its type; false
-//                 if not given.
-//   T::Tile       [p partitions, f free elements] in SBUF or PSUM: p(), f(), dtype(); free(begin, n) and
-//                 partitions(begin, n) are views of a part; false if not given.
+//   T::Hbm        strided tensor in device memory, rank 1-4: at(i) drops the first dimension;
+//                 rank 2 also has rows(begin, n), cols(begin, n), transposed().
+//                 dim(d) is its size, dtype() its type; false if not given.
+//   T::Tile       [p partitions, f free elements] in SBUF or PSUM: p(), f(), dtype();
+//                 free(begin, n) and partitions(begin, n) are views of a part; false if not given.
 //   T::TileArray  tiles of one shape: array[i] with an Index.
 //   T::Span       what tiles() and programs() yield: index (Index, counts from 0), begin (Index), size (int).
-//   Sizes of tiles and of their parts (p, f, n of rows, cols, free, partitions) are int; dim(d), extents and
-//   steps of loops and the n of arrays are std::int64_t.
+//   Sizes of tiles and of parts (p, f; n of rows, cols, free, partitions) are int.
+//   dim(d), the extents and steps of loops and the n of arrays are std::int64_t.
 //
 // Structure
 //   for (auto i : nc.range(n)),          i from 0 (begin) up to n (end); Index or std::int64_t
 //   for (auto i : nc.range(begin, end))
 //   for (auto t : nc.tiles(n, step))     spans of step elements that cover [0, n), then the rest of n % step;
 //                                        n, step: std::int64_t
-//   for (auto t : nc.programs(n, step))  the same, but iterations may run at the same time on different cores
-//                                        (SPMD grid): the outermost loop that does work; only plain loops
-//                                        around it
+//   for (auto t : nc.programs(n, step))  the same, but iterations may run at the same time on different
+//                                        cores (SPMD grid): the outermost loop that does work;
+//                                        only plain loops around it
 //   A tile lives until the loop iteration that made it ends (the target rotates buffers).
 //   nc.index(n) is a constant Index (n: int). nc.limits() are the target's Limits.
 //

@@ -64,7 +64,7 @@ struct Layout {
 inline std::string shape_text(const Layout& layout) {
   std::string s = "[";
   for (int i = 0; i < layout.rank; ++i) {
-    s += (i != 0 ? ", " : "") + std::to_string(layout.shape[static_cast<std::size_t>(i)]);
+    s += (i != 0 ? ", " : "") + text(layout.shape[static_cast<std::size_t>(i)]);
   }
   return s + "]";
 }

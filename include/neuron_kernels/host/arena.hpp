@@ -23,7 +23,8 @@ class Arena {
     std::size_t chunk = 0, used = 0;
   };
 
-  /// Room for n floats, aligned to a cache line; content undefined. Errors: std::bad_alloc.
+  /// Room for n floats, aligned to a cache line; content undefined.
+  /// Errors: std::bad_alloc.
   float* take(std::size_t n) {
     const std::size_t bytes = (n * sizeof(float) + line - 1) / line * line;
     while (at_.chunk < chunks_.size() && at_.used + bytes > chunks_[at_.chunk].size) at_ = {at_.chunk + 1, 0};
@@ -54,7 +55,8 @@ class Arena {
   };
 
   static constexpr std::size_t line = 64;
-  static constexpr std::size_t page = std::size_t{2} << 20;  // huge pages: a moving tile spans 100+ small ones
+  // Huge pages: a moving tile spans 100+ small ones.
+  static constexpr std::size_t page = std::size_t{2} << 20;
   static constexpr std::size_t most_kept = std::size_t{256} << 20;
 
   void grow(std::size_t bytes) {

@@ -136,7 +136,7 @@ class Hbm {
   }
   std::string describe() const {
     std::string s = nth(state_->program.tensors, tensor_).name + " [";
-    for (int d = 0; d < rank_; ++d) s += (d != 0 ? ", " : "") + std::to_string(at_size(d));
+    for (int d = 0; d < rank_; ++d) s += (d != 0 ? ", " : "") + text(at_size(d));
     return s + "]";
   }
 

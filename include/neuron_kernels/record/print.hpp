@@ -25,7 +25,7 @@ class Printer {
     std::map<std::string, int> next;
     for (const TileDecl& t : program.tiles) {
       std::string name = t.name;
-      while (!taken.insert(name).second) name = t.name + "_" + std::to_string(++next[t.name]);
+      while (!taken.insert(name).second) name = t.name + "_" + text(++next[t.name]);
       names_.push_back(name);
     }
   }
@@ -56,16 +56,16 @@ class Printer {
   std::string place(const SourceLine& w) const {
     if (w.file == none) return "";
     const std::string& file = nth(program_.files, w.file);
-    return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(w.line);
+    return file.substr(file.find_last_of('/') + 1) + ":" + text(w.line);
   }
 
   std::string loop(int l) const {
     const Loop& loop = nth(program_.loops, l);
     std::string s =
-        "for i" + std::to_string(l) + " in range(" + expr(loop.begin) + ", " + expr(loop.end) + "):";
+        "for i" + text(l) + " in range(" + expr(loop.begin) + ", " + expr(loop.end) + "):";
     if (loop.kind == LoopKind::range) return s;
     s += loop.kind == LoopKind::tiles ? "  tiles(" : "  programs(";
-    return s + std::to_string(loop.n) + ", " + std::to_string(loop.step) + ")" + (loop.tail ? " rest" : "");
+    return s + text(loop.n) + ", " + text(loop.step) + ")" + (loop.tail ? " rest" : "");
   }
 
   /// Brackets stand only where a weaker operator is inside a stronger one
@@ -82,12 +82,12 @@ class Printer {
     };
     switch (e.op) {
       case ExprOp::constant:
-        return std::to_string(e.value);
+        return text(e.value);
       case ExprOp::loop:
-        return "i" + std::to_string(e.value);
+        return "i" + text(e.value);
       case ExprOp::add:
         if (const Expr& b = nth(program_.exprs, e.b); b.op == ExprOp::constant && b.value < 0) {
-          const std::string s = expr(e.a, 1) + " - " + std::to_string(-b.value);
+          const std::string s = expr(e.a, 1) + " - " + text(-b.value);
           return inside > 1 ? "(" + s + ")" : s;
         }
         return sum(" + ");
@@ -116,7 +116,7 @@ class Printer {
   std::string part(ExprId begin, std::int64_t n, std::int64_t size) const {
     const Expr& e = nth(program_.exprs, begin);
     if (e.op == ExprOp::constant && e.value == 0 && n == size) return ":";
-    return expr(begin) + " : +" + std::to_string(n);
+    return expr(begin) + " : +" + text(n);
   }
 
   std::string tile(const TileSlice& t) const {
@@ -149,7 +149,7 @@ class Printer {
   std::string scalar(const Scalar& k) const { return k.tile.given() ? tile(k.tile) : number(k.value); }
 
   std::string shape(const TileDecl& d) const {
-    return "[" + std::to_string(d.p) + ", " + std::to_string(d.f) + "], " + name_of(d.dtype);
+    return "[" + text(d.p) + ", " + text(d.f) + "], " + name_of(d.dtype);
   }
 
   std::string statement(const Op& op) const {
@@ -162,7 +162,7 @@ class Printer {
     const auto step = [&](Alu alu, const std::string& k) {
       return std::string(", ") + name_of(alu) + ", " + k;
     };
-    const std::string reads = op.reads != 1 ? ", reads=" + std::to_string(op.reads) : "";
+    const std::string reads = op.reads != 1 ? ", reads=" + text(op.reads) : "";
     switch (op.code) {
       case OpCode::sbuf:
       case OpCode::psum:
@@ -170,7 +170,7 @@ class Printer {
       case OpCode::sbuf_array:
       case OpCode::input_array: {
         const TileDecl& d = nth(program_.tiles, op.dst.tile);
-        return made(std::to_string(d.count) + ", " + shape(d));
+        return made(text(d.count) + ", " + shape(d));
       }
       case OpCode::staged:
         return made(hbm(op.hbm));
@@ -178,7 +178,7 @@ class Printer {
       case OpCode::load_transposed:
         return made(hbm(op.hbm) + reads);
       case OpCode::load_broadcast:
-        return made(hbm(op.hbm) + ", " + std::to_string(op.dst.p));
+        return made(hbm(op.hbm) + ", " + text(op.dst.p));
       case OpCode::load_element:
       case OpCode::load_transposed_element:
         return call(", " + hbm(op.hbm) + reads);

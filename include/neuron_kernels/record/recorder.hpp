@@ -35,7 +35,8 @@ class Recorder : public record::Loops {
   /// What has been recorded; complete once the kernel has returned.
   const Program& program() const { return state_.program; }
 
-  /// A tensor argument of the kernel. Errors: ShapeError on a rank outside 1..4 or a negative size.
+  /// A tensor argument of the kernel.
+  /// Errors: ShapeError on a rank outside 1..4 or a negative size.
   Hbm hbm(std::string_view name, DType dtype, std::span<const std::int64_t> shape) {
     const Layout layout(shape);
     state_.program.tensors.push_back({std::string(name), dtype, layout.rank, layout.shape});
