@@ -327,10 +327,11 @@ TEST_CASE("flash_attention: rejects wrong calls") {
 
   for (const auto& [d, dv, argument] : {std::tuple<std::int64_t, std::int64_t, const char*>{257, 8, "q|k"},
                                         {8, 257, "v|dst"},
-                                        {512, 512, "q|k"}}) {
+                                        {512, 512, "q|k"},
+                                        {0, 8, "q|k"}}) {
     Tensor wide(DType::f32, {1, 1, 2, dv});
     const Tensor qk = ones({1, 1, 2, d}), v = ones({1, 1, 2, dv});
-    check_rejects("flash_attention", argument, {std::to_string(std::max(d, dv)), "256"}, wide,
+    check_rejects("flash_attention", argument, {std::to_string(dv > 256 ? dv : d), "256"}, wide,
                   [&] { nk::flash_attention(wide.view(), qk.view(), qk.view(), v.view()); });
   }
 }

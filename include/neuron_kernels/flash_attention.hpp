@@ -40,10 +40,10 @@ inline void check_attention(const View& dst, const ConstView& q, const ConstView
     args.fail("k", text(kv_heads, " kv heads for ", heads,
                         " query heads; the query heads must be a multiple of the kv heads"));
   }
-  if (d > max_head_size || dv > max_head_size) {
-    args.fail(d > max_head_size ? "q" : "v",
-              text("head size ", std::max(d, dv), "; allowed are head sizes up to ", max_head_size));
-  }
+  if (d < 1 || d > max_head_size)
+    args.fail("q", text("head size ", d, "; allowed are head sizes of 1 to ", max_head_size));
+  if (dv > max_head_size)
+    args.fail("v", text("head size ", dv, "; allowed are head sizes up to ", max_head_size));
   args.require_dtype("k", k, q.dtype, "q's dtype");
   args.require_dtype("v", v, q.dtype, "q's dtype");
   args.require_writable("dst", dst);
@@ -140,7 +140,8 @@ inline void run_attention(AttentionArgs<Host> args, const View& dst, const View&
 /// with causal, query i sees keys up to i + kv_len - q_len (bottom-right).
 /// A row that sees nothing gives 0 and lse -inf. lse is the natural logarithm.
 /// shapes: q [batch, heads, q_len, d], k [batch, kv_heads, kv_len, d], v [batch, kv_heads, kv_len, dv],
-/// dst [batch, heads, q_len, dv]; any strides, any size 0 but d, dv up to 256; options as in AttentionOptions
+/// dst [batch, heads, q_len, dv]; any strides; any size but d may be 0; d, dv up to 256;
+/// options as in AttentionOptions
 /// needs: heads a multiple of kv_heads (query head h uses kv head h / (heads / kv_heads));
 /// q, k, v of one dtype; dst and lse apart from all inputs
 /// errors: ShapeError naming the argument; nothing is written then
