@@ -81,7 +81,8 @@ inline void check_norm_pairs(const NormKernel& kernel) {
     const DType in = all_dtypes[row[2]], out = all_dtypes[row[3]];
     const Lie lie_in = input_lies[row[4]], lie_out = output_lies[row[5]];
     const auto option = static_cast<Options>(row[6]);
-    const std::array<Shape, 4> shapes = {{{n}, {rows[row[0]], n}, {2, rows[row[0]], n}, {2, 1, rows[row[0]], n}}};
+    const std::array<Shape, 4> shapes = {
+        {{n}, {rows[row[0]], n}, {2, rows[row[0]], n}, {2, 1, rows[row[0]], n}}};
     const Shape& shape = shapes[row[7]];
     const Shape strides_in = strides_for(shape, lie_in);
     NormCall c;

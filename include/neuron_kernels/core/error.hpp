@@ -43,8 +43,9 @@ class ShapeError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// Appends one part of a message. Not by way of std::ostringstream, which costs a user a second of compile time, and
-// not by std::to_string: libstdc++ 14 keeps its body in each unit, where the linker may pick that of another -march.
+// Appends one part of a message.
+// Not by way of std::ostringstream, which costs a user a second of compile time, and not by std::to_string:
+// libstdc++ 14 keeps its body in each unit, where the linker may pick that of another -march.
 inline void append(std::string& s, std::string_view part) { s.append(part.data(), part.size()); }
 inline void append(std::string& s, std::integral auto part) {
   char digits[32];

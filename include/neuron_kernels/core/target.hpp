@@ -122,19 +122,21 @@ struct ActivateOptions {
 /// tests/archetype.hpp has exactly this and no more.
 template <class T>
 concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typename T::Tile tile,
-                          typename T::TileArray array, const char* name, DType dtype, int n, float k) {
+                          typename T::TileArray array, const char* name, DType dtype, int n,
+                          std::int64_t extent, float k) {
   typename T::Cond;
   { nc.limits() } -> std::same_as<const Limits&>;
   { nc.index(n) } -> std::same_as<typename T::Index>;
   nc.range(i).begin();
+  nc.range(extent).begin();
   nc.range(i, i).begin();
-  nc.tiles(n, n).begin();
-  nc.programs(n, n).begin();
+  nc.tiles(extent, extent).begin();
+  nc.programs(extent, extent).begin();
   { array[i] } -> std::convertible_to<typename T::Tile>;
   { nc.sbuf(name, n, n, dtype) } -> std::same_as<typename T::Tile>;
   { nc.psum(name, n, n) } -> std::same_as<typename T::Tile>;
-  { nc.sbuf_array(name, n, n, n, dtype) } -> std::same_as<typename T::TileArray>;
-  { nc.input_array(name, n, n, n, dtype) } -> std::same_as<typename T::TileArray>;
+  { nc.sbuf_array(name, extent, n, n, dtype) } -> std::same_as<typename T::TileArray>;
+  { nc.input_array(name, extent, n, n, dtype) } -> std::same_as<typename T::TileArray>;
   { nc.staged(name, hbm) } -> std::same_as<typename T::Tile>;
   { nc.load(name, hbm, LoadOptions{}) } -> std::same_as<typename T::Tile>;
   { nc.load_transposed(name, hbm, LoadOptions{}) } -> std::same_as<typename T::Tile>;

@@ -1,8 +1,8 @@
-// What every Target checks of an op before it takes it: shapes that fit, memories, dtype pairs, read-only
-// tiles.
+// What every Target checks of an op before it takes it:
+// shapes that fit, memories, dtype pairs, read-only tiles.
 //
-// Not the chip's limits: those differ per chip and are checked over a whole Program. Errors: TileError at the
-// op.
+// Not the chip's limits: those differ per chip and are checked over a whole Program.
+// Errors: TileError at the op.
 #pragma once
 
 #include "neuron_kernels/core/target.hpp"

@@ -1,7 +1,7 @@
 // Engines: the compute ops of Host (matmul, element-wise, reductions) on tiles, by the functions of one Page.
 //
-// core/target.hpp has the meaning of every op. Operands that are not f32 rows are gathered into such rows
-// first.
+// core/target.hpp has the meaning of every op.
+// Operands that are not f32 rows are gathered into such rows first.
 #pragma once
 
 #include <algorithm>
@@ -213,8 +213,8 @@ class Engines {
     return {rows, t.f()};
   }
 
-  // dst [m, n] (+)= a[k, m]^T b[k, n], f32 in any strides: picks the page's function that reads them as they
-  // lie.
+  // dst [m, n] (+)= a[k, m]^T b[k, n], f32 in any strides:
+  // picks the page's function that reads them as they lie.
   void multiply(const Tile& dst, const Tile& a, const Tile& b, bool accumulate) {
     const int m = a.f(), n = b.f(), k = a.p();
     float* const c = dst.f32_data();
@@ -229,8 +229,8 @@ class Engines {
     if (n == 1 && dst.p_step == 1 && a.f_step == 1) {  // a column of results: exchange the operands
       return page_.gemm(1, m, k, b.f32_data(), b.p_step, 0, a.f32_data(), a.p_step, c, 0, accumulate);
     }
-    // Rows of `a` a multiple of 4 KiB apart fall into one set of L1 and cost 2 to 7 %; copying them costs as
-    // much.
+    // Rows of `a` a multiple of 4 KiB apart fall into one set of L1 and cost 2 to 7 %;
+    // copying them costs as much.
     const RowsIn moving = f32_rows(b);
     page_.gemm(m, n, k, a.f32_data(), a.p_step, a.f_step, moving.data, moving.step, c, dst.p_step,
                accumulate);

@@ -91,8 +91,8 @@ inline int next_tile_rows(int left) {
 }
 
 /// All rows and columns over the k of x. A panel of b (k x tile columns) stays in L1 while the rows pass it.
-/// The last 1 to 3 rows take wider tiles: a tile needs 8 chains to hide the latency of FMA (4 cycles, 2 per
-/// cycle).
+/// The last 1 to 3 rows take wider tiles:
+/// a tile needs 8 chains to hide the latency of FMA (4 cycles, 2 per cycle).
 inline void gemm_panels(const GemmOperands& x, int m, int n) {
   constexpr int cols = tile_vecs * Vec::len;
   int i = 0;
@@ -133,8 +133,8 @@ inline int leading_rows(int m, int n, int k) {
   return m <= 32 ? m : 0;
 }
 
-// Every c is the same chain of FMAs in whichever tile and part of k it falls, so results do not depend on m,
-// n or a caller's blocks.
+// Every c is the same chain of FMAs in whichever tile and part of k it falls,
+// so results do not depend on m, n or a caller's blocks.
 inline void gemm(int m, int n, int k, const float* a, std::int64_t a_k, std::int64_t a_m, const float* b,
                  std::int64_t b_k, float* c, std::int64_t c_m, bool accumulate) {
   constexpr int part = 16;
@@ -159,8 +159,8 @@ struct DotOperands {
   bool accumulate;
 };
 
-/// rows x cols elements of c. Each sum has one vector accumulator whatever the tile, so its order depends on
-/// k alone.
+/// rows x cols elements of c.
+/// Each sum has one vector accumulator whatever the tile, so its order depends on k alone.
 template <int rows, int cols>
 [[gnu::noinline]] inline void dot_tile(const DotOperands& x, int m, int n) {
   const float* a = x.a + m * x.a_m;

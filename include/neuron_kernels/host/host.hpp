@@ -1,5 +1,5 @@
-// Host: the Target that executes each tile op at once, on one worker. Here are its loops, tiles and
-// transfers.
+// Host: the Target that executes each tile op at once, on one worker.
+// Here are its loops, tiles and transfers.
 //
 // core/target.hpp has the meaning of every op; engines.hpp has the compute ops. Loops release what their
 // iteration took from the arena; a loaded tile aliases its source unless it is read often.
@@ -194,8 +194,8 @@ class Host : public Engines {
   }
 
  private:
-  // Copying pays from about this many reads on; an alias costs nothing but the cache's opinion of its
-  // strides.
+  // Copying pays from about this many reads on;
+  // an alias costs nothing but the cache's opinion of its strides.
   static constexpr int copy_from_reads = 16;
   static constexpr int always_copy = no_limit / 2;
 

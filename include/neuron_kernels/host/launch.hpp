@@ -1,5 +1,5 @@
-// launch: runs a kernel on the host's threads, each worker a Host of its own. Results do not depend on the
-// threads.
+// launch: runs a kernel on the host's threads, each worker a Host of its own.
+// Results do not depend on the threads.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,8 @@ struct ArenaScope {
 };
 
 /// Calls kernel(nc) on as many workers as the executor offers, at most `programs`; they share the iterations
-/// of the kernel's programs() loops. Errors: the first exception of a worker, after all have ended.
+/// of the kernel's programs() loops.
+/// Errors: the first exception of a worker, after all have ended.
 template <class Kernel>
 void launch(Executor* executor, std::int64_t programs, const Kernel& kernel) {
   const Page& page = current_page();

@@ -1,8 +1,8 @@
 // exp, log, tanh, erf, sigmoid, rsqrt with the activations built on them, for the Vec of the including page.
 //
-// Bounds in ULP, methods, and how the coefficients came about: docs/math.md. Polynomials are minimax fits
-// with coefficients rounded to f32 one at a time. Included inside a page's namespace and target region: no
-// includes here.
+// Bounds in ULP, methods, and how the coefficients came about: docs/math.md.
+// Polynomials are minimax fits with coefficients rounded to f32 one at a time.
+// Included inside a page's namespace and target region: no includes here.
 
 /// e^x = 2^n e^r, n integral, |r| <= ln(2) / 2.
 struct ExpParts {
@@ -29,9 +29,9 @@ inline Vec exp_series(Vec r) {
 }
 inline Vec exp_of_r(ExpParts e) { return fma(fma(exp_series(e.r), e.r, vec_set(1.0f)), e.r, vec_set(1.0f)); }
 
-// Where a result is 0 by underflow, its lanes compute something harmless instead: reaching 0 by a
-// multiplication costs 20 times as much (the CPU's path for denormals), and masked scores are all of this
-// kind.
+// Where a result is 0 by underflow, its lanes compute something harmless instead:
+// reaching 0 by a multiplication costs 20 times as much (the CPU's path for denormals),
+// and masked scores are all of this kind.
 
 inline Vec exp(Vec x) {
   const Mask gone = less(x, vec_set(-104.0f));                                        // below ln 2^-150
@@ -43,8 +43,8 @@ inline Vec log(Vec x) {
   const Mask denormal = less(x, vec_set(0x1p-126f));
   const Vec normal = select(denormal, x * vec_set(0x1p24f), x);
   Vec n = exponent(normal) - select(denormal, vec_set(24.0f), vec_zero());
-  Vec m =
-      mantissa(normal);  // x = 2^n m, m moved from [1, 2) to [sqrt(1/2), sqrt(2)), where log m is smallest
+  // x = 2^n m, m moved from [1, 2) to [sqrt(1/2), sqrt(2)), where log m is smallest.
+  Vec m = mantissa(normal);
   const Mask upper = greater(m, vec_set(0x1.6a09e6p+0f));
   m = select(upper, m * vec_set(0.5f), m);
   n = select(upper, n + vec_set(1.0f), n);
@@ -74,9 +74,9 @@ inline Vec tanh(Vec x) {
   return copysign(u / (u + vec_set(2.0f)), x);
 }
 
-/// x sigmoid(z) = x / (1 + e^-z). For z < 0 it is x e^z / (1 + e^z) with the power of two multiplied last, so
-/// that results down to the denormals keep their bits. In 1 + e^-|z|, powers below 2^-100 are as good as
-/// 2^-100.
+/// x sigmoid(z) = x / (1 + e^-z).
+/// For z < 0 it is x e^z / (1 + e^z) with the power of two multiplied last, so that results down to the
+/// denormals keep their bits. In 1 + e^-|z|, powers below 2^-100 are as good as 2^-100.
 inline Vec times_sigmoid(Vec x, Vec z) {
   const ExpParts e = exp_parts(copysign(z, vec_set(-1.0f)));
   const Vec m = exp_of_r(e);
@@ -100,8 +100,8 @@ inline Vec gelu_tanh(Vec x) {
   return gated(x, x * fma(x * x, vec_set(0x1.2444f2p-4f), vec_set(0x1.988454p+0f)));
 }
 
-/// factor * Q(t), Q(t) = (1 - erf(t / sqrt 2)) / 2, the upper tail of the normal distribution, 0 <= t
-/// <= 14.5: Q(t) = e^(-t^2 / 2) u p(u), u = 1 / (1 + 0.35 t), with t^2 to more than f32's bits.
+/// factor * Q(t), Q(t) = (1 - erf(t / sqrt 2)) / 2, the upper tail of the normal distribution,
+/// 0 <= t <= 14.5: Q(t) = e^(-t^2 / 2) u p(u), u = 1 / (1 + 0.35 t), with t^2 to more than f32's bits.
 inline Vec times_upper_tail(Vec factor, Vec t) {
   const Vec upper = upper_bits(t);  // 12 bits: its square is exact
   const Vec half = vec_set(-0.5f);

@@ -1,9 +1,9 @@
 // Row ops of the page (page.hpp has the contract) for the Vec of the including page.
 //
 // A row op is a body called with each vector of a row; whole vectors and ragged ends are overloads of the
-// same load and store, so a body is written once. Bodies are structs, not lambdas, and few: each is compiled
-// in every user's file. Included inside a page's namespace and target region, after math.inl: no includes
-// here.
+// same load and store, so a body is written once.
+// Bodies are structs, not lambdas, and few: each is compiled in every user's file.
+// Included inside a page's namespace and target region, after math.inl: no includes here.
 
 struct Whole {};
 struct Part {
@@ -34,9 +34,9 @@ inline void for_vecs(std::int64_t n, Body body) {
   if (j < n) body(j, Part{static_cast<int>(n - j)});
 }
 
-/// Sum of term(j, width) over the vectors of [0, n), in an order that depends on n alone. Term::chains (1 or
-/// 4) sums run side by side, as many as hide the latency of an addition, and are added up every 64 steps: the
-/// error grows with 64 + n / (64 chains len), not with n.
+/// Sum of term(j, width) over the vectors of [0, n), in an order that depends on n alone.
+/// Term::chains (1 or 4) sums run side by side, as many as hide the latency of an addition, and are added up
+/// every 64 steps: the error grows with 64 + n / (64 chains len), not with n.
 template <class Term>
 inline typename Term::Sum sum_vecs(int n, Term term) {
   using Sum = typename Term::Sum;
@@ -196,8 +196,8 @@ struct MultiplyAddBody {
     store(dst + j, fma(load(a + j, width), s, load(b + j, width)), width);
   }
 };
-/// One row of scalar_tensor. Pairs with max or min are two ops in turn over pieces, by way of a buffer, as b
-/// may be dst.
+/// One row of scalar_tensor.
+/// Pairs with max or min are two ops in turn over pieces, by way of a buffer, as b may be dst.
 inline void scalar_tensor_row(Alu op0, Alu op1, float* dst, const float* a, float s, const float* b, int n) {
   if (op0 == Alu::multiply && op1 == Alu::add) return for_vecs(n, MultiplyAddBody{dst, a, vec_set(s), b});
   if (is_affine(op0) && op1 == Alu::multiply) {
@@ -234,8 +234,8 @@ struct DifferenceTerm {
     return keep(load(a + j, width) - center, width);
   }
 };
-/// Largest or smallest of a row. The last vector overlaps the one before: an element counted twice changes
-/// nothing.
+/// Largest or smallest of a row.
+/// The last vector overlaps the one before: an element counted twice changes nothing.
 template <class Op>
 inline Vec extremum(const float* a, int n) {
   Vec m0 = vec_load(a), m1 = m0;
@@ -286,9 +286,9 @@ inline Moments moments_about(const float* row, float center, int n) {
   return sum_vecs(n, MomentsTerm{{row, vec_set(center)}});
 }
 /// One pass about the mean of the first few elements; a second about the mean that it found only where the
-/// first center was so far off (twice the deviation) that taking its square away would cost digits. Neither a
-/// large mean nor an odd first element does (Chan, Golub, LeVeque, "Algorithms for computing the sample
-/// variance", 1983).
+/// first center was so far off (twice the deviation) that taking its square away would cost digits.
+/// Neither a large mean nor an odd first element does
+/// (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983).
 inline void stats(ColumnOut mean, ColumnOut variance, RowsIn a, int rows, int n) {
   const float count = static_cast<float>(n);
   for (std::int64_t i = 0; i < rows; ++i) {

@@ -1,5 +1,5 @@
-// Host's data: Hbm (a strided part of the caller's memory), Tile (rows in the arena, or an alias of an Hbm),
-// TileArray.
+// Host's data: Hbm (a strided part of the caller's memory),
+// Tile (rows in the arena, or an alias of an Hbm), TileArray.
 #pragma once
 
 #include <array>

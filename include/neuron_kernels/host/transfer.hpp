@@ -1,7 +1,7 @@
 // Moves rectangles between any dtype and any strides: what load, store and odd operands come down to.
 //
-// Fast where one of the strides is 1, right everywhere. f32 in the middle; rounding to 16 bits as in
-// dtype.hpp.
+// Fast where one of the strides is 1, right everywhere.
+// f32 in the middle; rounding to 16 bits as in dtype.hpp.
 #pragma once
 
 #include <cstring>

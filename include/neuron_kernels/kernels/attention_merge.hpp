@@ -31,8 +31,8 @@ void attention_merge_kernel(T& nc, const AttentionMergeArgs<T>& a, const Attenti
         };
         auto m = nc.sbuf("m", q.size, 1, DType::f32), l = nc.sbuf("l", q.size, 1, DType::f32);
         auto acc = nc.sbuf("acc", q.size, dv, DType::f32);
-        nc.fill(
-            m, std::numeric_limits<float>::lowest());  // so that e^(-inf - m) is 0 where all splits are empty
+        // So that e^(-inf - m) is 0 where all splits are empty.
+        nc.fill(m, std::numeric_limits<float>::lowest());
         nc.fill(l, 0.f);
         nc.fill(acc, 0.f);
         for (auto s : nc.range(nc.index(splits))) nc.tensor_tensor(m, m, Alu::max, lse_of(s));

@@ -1,7 +1,7 @@
 // flash_attention as a tile program: dst = softmax(scale q k^T + bias) v, the scores never leave the chip.
 //
-// Public call: neuron_kernels/flash_attention.hpp. Rows of the score tile are queries; the running maximum is
-// the exact one.
+// Public call: neuron_kernels/flash_attention.hpp.
+// Rows of the score tile are queries; the running maximum is the exact one.
 #pragma once
 
 #include <limits>
@@ -28,12 +28,12 @@ struct AttentionShape {
 };
 
 struct AttentionBlocking {
-  int q = 128, kv = 512;  // queries and keys per score tile
-  int pv = 128;           // keys per matmul with v; divides kv
-  int masked = 128;       // keys per score tile where the causal mask cuts; divides pv
-  int program_q = 1024;   // queries per program
-  int program_kv =
-      no_limit;  // keys per program, a multiple of kv; more than one split merges partial results
+  int q = 128, kv = 512;      // queries and keys per score tile
+  int pv = 128;               // keys per matmul with v; divides kv
+  int masked = 128;           // keys per score tile where the causal mask cuts; divides pv
+  int program_q = 1024;       // queries per program
+  int program_kv = no_limit;  // keys per program, a multiple of kv;
+                              // more than one split merges partial results
 
   /// Errors: ShapeError naming the field.
   void check(const Limits& l) const {
@@ -56,8 +56,8 @@ struct AttentionBlocking {
 
   static AttentionBlocking default_for(const Limits& l, const AttentionShape& s) {
     if (!l.is_host()) return {.q = l.partitions, .kv = 512, .pv = l.partitions, .masked = l.partitions};
-    // Few queries: memory-bound, keys are read as they lie; long caches are split so that threads share the
-    // reading.
+    // Few queries: memory-bound, keys are read as they lie;
+    // long caches are split so that threads share the reading.
     if (s.q_len <= few_queries) {
       const bool split = s.kv_len > 2 * decode_split;
       return {.q = few_queries,
@@ -69,8 +69,8 @@ struct AttentionBlocking {
     }
     // Many: the score tile [q, kv] and one tile of k and v stay in L2. Each program copies k and v, so the
     // more queries the better (252 -> 1008: 10 % at q_len 2048), but at least eight programs, so that threads
-    // have enough to share. Narrow tiles along the mask: at 64 keys 9 % of the work at q_len 2048 is behind
-    // the mask, at 256 it is 19 %.
+    // have enough to share. Narrow tiles along the mask:
+    // at 64 keys 9 % of the work at q_len 2048 is behind the mask, at 256 it is 19 %.
     constexpr std::int64_t least_programs = 8, least_queries = 252, most_queries = 1008;
     const std::int64_t parts = ceil_div(least_programs, std::max<std::int64_t>(1, s.batch * s.kv_heads));
     const std::int64_t queries = std::clamp(ceil_div(s.q_len, parts), least_queries, most_queries);
@@ -95,8 +95,8 @@ void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking&
   const int batch = static_cast<int>(a.q.dim(0)), group = static_cast<int>(a.q.dim(1) / a.k.dim(1));
   const int offset = static_cast<int>(kv_len - q_len);
   const DType dtype = a.q.dtype();
-  // Scores are scaled inside exp, unless a bias has to be added to them first or a scale <= 0 turns the
-  // maximum.
+  // Scores are scaled inside exp,
+  // unless a bias has to be added to them first or a scale <= 0 turns the maximum.
   const bool scale_first = a.bias || !(a.scale > 0.f);
   const float scale = scale_first ? 1.f : a.scale;
   // The running maximum starts so low that no score is below it, and so that scale * (score - maximum) cannot
@@ -127,8 +127,8 @@ void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking&
             const auto begin = keys.begin + j * blocking.kv;
             nc.load_transposed(kT, j, a.k.at(b).at(kv_head).rows(begin, size), reads);  // K^T [d, kv]
             for (auto c : nc.tiles(size, blocking.pv)) {
-              nc.load(v, j * per_step + c.index, a.v.at(b).at(kv_head).rows(begin + c.begin, c.size),
-                      reads);  // V [pv, dv]
+              // V [pv, dv]
+              nc.load(v, j * per_step + c.index, a.v.at(b).at(kv_head).rows(begin + c.begin, c.size), reads);
             }
           };
           for (auto j : nc.range(nc.index(0), end_full)) load_keys(j, blocking.kv);
@@ -140,8 +140,8 @@ void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking&
               const auto q_begin = queries.begin + i.begin;
               const auto qT = nc.load_transposed("qT", a.q.at(b).at(head).rows(q_begin, i.size));  // [d, q]
               auto acc = nc.sbuf("acc", i.size, dv, DType::f32);  // sum of P V so far
-              auto m = nc.sbuf("m", i.size, 1, DType::f32),
-                   l = nc.sbuf("l", i.size, 1, DType::f32);  // row max, row sum
+              // Row max, row sum.
+              auto m = nc.sbuf("m", i.size, 1, DType::f32), l = nc.sbuf("l", i.size, 1, DType::f32);
               nc.fill(acc, 0.f);
               nc.fill(m, lowest_max);
               nc.fill(l, 0.f);
@@ -168,10 +168,9 @@ void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking&
                 nc.tensor_scalar(shift, m_new, Alu::multiply, -scale);
                 nc.activate(alpha, Act::exp, m, {.scale = scale, .bias = shift});  // e^(scale (m - m'))
                 auto p = nc.sbuf("p", i.size, size, dtype);
-                nc.activate(p, Act::exp, s,
-                            {.scale = scale, .bias = shift, .row_sum = p_sum});  // P = e^(scale (S - m'))
-                nc.scalar_tensor_tensor(l, l, Alu::multiply, alpha, Alu::add,
-                                        p_sum);  // l = alpha l + rowsum P
+                // P = e^(scale (S - m')), l = alpha l + rowsum P
+                nc.activate(p, Act::exp, s, {.scale = scale, .bias = shift, .row_sum = p_sum});
+                nc.scalar_tensor_tensor(l, l, Alu::multiply, alpha, Alu::add, p_sum);
                 auto pv = nc.psum("pv", i.size, dv);
                 for (auto c : nc.tiles(size, blocking.pv)) {
                   const auto pT = nc.transposed(p.free(c.begin, c.size));  // [pv, q]
@@ -179,12 +178,12 @@ void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking&
                   nc.matmul(pv, pT, v[j * per_step + at / blocking.pv].partitions(at % blocking.pv, c.size),
                             {.accumulate = c.index > 0});
                 }
-                nc.scalar_tensor_tensor(acc, acc, Alu::multiply, alpha, Alu::add,
-                                        pv);  // acc = alpha acc + P V
+                // acc = alpha acc + P V
+                nc.scalar_tensor_tensor(acc, acc, Alu::multiply, alpha, Alu::add, pv);
                 nc.copy(m, m_new);
               };
-              // Of the n keys of tile j, in steps of blocking.masked, those up to the last that a query of i
-              // sees.
+              // Of the n keys of tile j, in steps of blocking.masked,
+              // those up to the last that a query of i sees.
               const auto masked_steps = [&](const auto& j, int n) {
                 const auto seen = max(sees(last_query(q_begin, i.size)) - j * blocking.kv, nc.index(0));
                 const int whole = n / blocking.masked, end = n % blocking.masked;
@@ -219,8 +218,8 @@ void attention_kernel(T& nc, const AttentionArgs<T>& a, const AttentionBlocking&
                 nc.scalar_tensor_tensor(lse, m, Alu::multiply, scale, Alu::add, lse);  // scale m + ln l
                 nc.store(a.lse.at(row).at(head).rows(q_begin, i.size), lse);
               }
-              nc.tensor_scalar(l, l, Alu::max,
-                               1e-30f);  // l >= 1 but for a row that sees nothing: acc = 0, so 0 / l = 0
+              // l >= 1 but for a row that sees nothing: acc = 0, so 0 / l = 0.
+              nc.tensor_scalar(l, l, Alu::max, 1e-30f);
               nc.reciprocal(l, l);
               const auto dst = a.dst.at(row).at(head).rows(q_begin, i.size);
               const auto o = nc.staged("o", dst);

@@ -43,8 +43,8 @@ struct MlpBlocking {
 
   static MlpBlocking default_for(const Limits& l, const MlpShape& s) {
     if (!l.is_host()) return {.tokens = 512, .hidden = l.partitions, .inner = l.partitions};
-    // Few tokens: memory-bound, weights are read as they lie; inner is split so that threads share the
-    // reading.
+    // Few tokens: memory-bound, weights are read as they lie;
+    // inner is split so that threads share the reading.
     if (s.tokens <= few_tokens) {
       return {.tokens = few_tokens,
               .hidden = no_limit,
@@ -70,7 +70,8 @@ struct MlpBlocking {
 
 /// dst, or with more than one split partial[split], = (act(x gate^T + gate_bias) * (x up^T + up_bias)) down^T
 /// (+ down_bias when there is one split); plain: act(x up^T + up_bias) down^T.
-/// shapes: as in MlpArgs. needs: x and weights of one dtype
+/// shapes: as in MlpArgs
+/// needs: x and weights of one dtype
 /// cost: 2 tokens inner (2 hidden + hidden_dst) FLOPs gated; reads the weights once per block of tokens
 /// source: Shazeer 2020 (arXiv 2002.05202) for the gated forms
 template <Target T>
@@ -97,8 +98,8 @@ void mlp_kernel(T& nc, const MlpArgs<T>& a, const MlpBlocking& blocking) {
         auto product = nc.psum(name, size, t.size);
         if (hidden == 0) nc.fill(product, 0.f);
         for (auto k : nc.tiles(hidden, blocking.hidden)) {
-          const auto wT =
-              nc.load_transposed("wT", weight.rows(begin, size).cols(k.begin, k.size));  // [hidden, inner]
+          // [hidden, inner]
+          const auto wT = nc.load_transposed("wT", weight.rows(begin, size).cols(k.begin, k.size));
           nc.matmul(product, wT, xT[k.index], {.accumulate = k.index > 0});
         }
         return product;
@@ -125,8 +126,8 @@ void mlp_kernel(T& nc, const MlpArgs<T>& a, const MlpBlocking& blocking) {
           auto activated = nc.sbuf("activated", i.size, t.size, DType::f32);
           nc.activate(activated, a.activation, gate,
                       {.bias = bias_of("gate_bias", a.gate_bias, begin, i.size)});
-          nc.scalar_tensor_tensor(h, up, Alu::add, up_bias, Alu::multiply,
-                                  activated);  // (up + bias) act(gate)
+          // (up + bias) act(gate)
+          nc.scalar_tensor_tensor(h, up, Alu::add, up_bias, Alu::multiply, activated);
         } else {
           nc.activate(h, a.activation, up, {.bias = up_bias});
         }

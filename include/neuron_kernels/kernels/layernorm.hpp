@@ -27,8 +27,8 @@ struct NormBlocking {
 
   static NormBlocking default_for(const Limits& l, std::int64_t rows, std::int64_t n) {
     if (!l.is_host()) return {.rows = l.partitions};
-    // A tile of 9 KiB: short runs of reads and of writes overlap, which pays from L3 on (1.1 x 16 KiB), and few
-    // rows share the cost of the ops (4 KiB: 0.8 x). A program of 256 KiB pays for its start.
+    // A tile of 9 KiB: short runs of reads and of writes overlap, which pays from L3 on (1.1 x 16 KiB),
+    // and few rows share the cost of the ops (4 KiB: 0.8 x). A program of 256 KiB pays for its start.
     const std::int64_t tile = std::max<std::int64_t>(1, 2304 / std::max<std::int64_t>(n, 1));
     const std::int64_t program = std::max<std::int64_t>(tile, 65536 / std::max<std::int64_t>(n, 1));
     return {.rows = static_cast<int>(std::min(tile, std::max<std::int64_t>(rows, 1))),

@@ -46,9 +46,9 @@ struct MatmulBlocking {
               .program_m = few_rows,
               .program_n = even_step(s.n, 512, 16)};
     }
-    // Many: a panel of b [k, 32] stays in L1 (48 KiB; AVX2: [k, 16]), a [m, k] and the sums [m, n] in L2. 42
-    // = lcm(6, 14) is a multiple of the register rows of AVX2 and AVX-512. Each program copies its columns of
-    // b: the more rows the better, but at least four programs, so that threads have something to share.
+    // Many: a panel of b [k, 32] stays in L1 (48 KiB; AVX2: [k, 16]), a [m, k] and the sums [m, n] in L2.
+    // 42 = lcm(6, 14) is a multiple of the register rows of AVX2 and AVX-512. Each program copies its columns
+    // of b: the more rows the better, but at least four programs, so that threads have something to share.
     constexpr std::int64_t n_block = 128, least_programs = 4, least_rows = 84, most_rows = 1024;
     const std::int64_t wanted = std::min(ceil_div(least_programs, ceil_div(s.n, 2 * n_block)),
                                          std::max<std::int64_t>(1, s.m / least_rows));

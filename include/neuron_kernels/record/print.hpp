@@ -61,8 +61,7 @@ class Printer {
 
   std::string loop(int l) const {
     const Loop& loop = nth(program_.loops, l);
-    std::string s =
-        "for i" + text(l) + " in range(" + expr(loop.begin) + ", " + expr(loop.end) + "):";
+    std::string s = "for i" + text(l) + " in range(" + expr(loop.begin) + ", " + expr(loop.end) + "):";
     if (loop.kind == LoopKind::range) return s;
     s += loop.kind == LoopKind::tiles ? "  tiles(" : "  programs(";
     return s + text(loop.n) + ", " + text(loop.step) + ")" + (loop.tail ? " rest" : "");
