@@ -216,7 +216,10 @@ TEST_CASE("flash_attention: scores that overflow 16 bits") {
       const auto sign = [](std::int64_t j) { return j == 3 ? -1.0 : 1.0; };
       a.q = Tensor::of(dtype, {1, 1, 2, d}, {}, [&](std::int64_t i) { return i < d ? size : -size; });
       a.k = Tensor::of(dtype, {1, 1, 5, d}, {}, [&](std::int64_t i) { return sign(i / d) * size; });
-      a.v = Tensor::of(dtype, {1, 1, 5, 4}, {}, [](std::int64_t i) { return static_cast<double>(i / 4); });
+      a.v = Tensor::of(dtype, {1, 1, 5, 4}, {}, [](std::int64_t i) {
+        const std::int64_t key = i / 4;
+        return static_cast<double>(key);
+      });
       a.dst = Tensor(dtype, {1, 1, 2, 4});
       Matrix want = Matrix::Constant(2, 4, 1.75);  // keys 0, 1, 2, 4 tie
       want.row(1).setConstant(3);

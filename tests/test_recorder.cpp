@@ -73,9 +73,9 @@ I expression(Random& random, const I& i, const I& j, int depth) {
     case 5:
       return n * a;
     case 6:
-      return max(a, a - a) / n;  // not negative
+      return max(a, 0 * a) / n;  // not negative
     case 7:
-      return max(a, a - a) % n;
+      return max(a, 0 * a) % n;
     case 8:
       return a + expression(random, i, j, depth - 1);
     case 9:

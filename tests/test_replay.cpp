@@ -15,6 +15,7 @@ namespace {
 std::vector<Tensor> filled(const std::vector<Argument>& arguments) {
   Random random(7);
   std::vector<Tensor> tensors;
+  tensors.reserve(arguments.size());
   for (const Argument& a : arguments) {
     tensors.push_back(a.written ? Tensor(a.dtype, a.shape) : Tensor::normal(random, a.dtype, a.shape));
   }

@@ -50,8 +50,9 @@ TEST_CASE("stats: large means, long rows, outliers") {
       if (n > 0) check_normalises(*page, normal_row(n, 3.0, 1.0, 20));
     }
     for (const double mean : {0.0, 100.0, 1000.0, 1e4, 1e5, 1e6}) {
-      std::vector<float> ramp;
-      for (int j = 0; j < 16; ++j) ramp.push_back(static_cast<float>(mean + j * 1e-3));
+      std::vector<float> ramp(16);
+      for (std::size_t j = 0; j < ramp.size(); ++j)
+        ramp[j] = static_cast<float>(mean + static_cast<double>(j) * 1e-3);
       check_normalises(*page, ramp);
       check_normalises(*page, normal_row(4099, mean, 1.0, 21));
       check_normalises(*page, normal_row(262144, mean, 1.0, 22));

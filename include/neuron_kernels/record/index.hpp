@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -211,7 +212,8 @@ class Index {
       if (x.hi <= y.lo) return op == ExprOp::min ? a : b;
       if (y.hi <= x.lo) return op == ExprOp::min ? b : a;
     }
-    IndexPool& pool = a.pool_ ? *a.pool_ : *b.pool_;
+    assert(a.pool_ != nullptr || b.pool_ != nullptr);  // of two constants r is one, which was returned above
+    IndexPool& pool = a.pool_ != nullptr ? *a.pool_ : *b.pool_;
     const int left = a.node_in(pool), right = b.node_in(pool);
     return append(pool, Expr{op, 0, left, right}, r,
                   std::max(nth(pool.nodes, left).newest_loop, nth(pool.nodes, right).newest_loop));
