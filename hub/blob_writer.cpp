@@ -1,0 +1,156 @@
+#include "hub/blob_writer.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "hub/error.hpp"
+#include "hub/url.hpp"
+
+namespace neuron_kernels::hub {
+
+namespace {
+
+// Written and hashed at once; what a kill loses at most. 1 MiB takes three times as long: fresh pages each
+// time.
+constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+constexpr std::uint64_t hash_on_thread_from_bytes = std::uint64_t{4} << 20;
+
+[[noreturn]] void storage_error(const char* action, const std::filesystem::path& path) {
+  const int error = errno;
+  std::string hint;
+  if (error == ENOSPC || error == EDQUOT)
+    hint = "free space on that disk, or set HF_HUB_CACHE to another folder";
+  if (error == EROFS || error == EACCES)
+    hint = "the cache is read-only: set HF_HUB_CACHE to a folder you may write";
+  throw HubError(ErrorKind::storage,
+                 std::string("cannot ") + action + " " + path.string() + ": " + std::strerror(error), hint);
+}
+
+}  // namespace
+
+BlobWriter::BlobWriter(const TreeEntry& entry, std::filesystem::path partial, std::string subject)
+    : entry_(entry), path_(std::move(partial)), subject_(std::move(subject)) {
+  file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file_) storage_error("create", path_);
+  hasher_ = new_hasher();
+  take_existing();
+}
+
+BlobWriter::~BlobWriter() {
+  if (!file_) return;
+  try {
+    flush();                   // for the next process
+  } catch (const HubError&) {  // it starts earlier then
+  }
+  if (received_ == 0) discard();
+}
+
+std::unique_ptr<StreamHasher> BlobWriter::new_hasher() const {
+  return std::make_unique<StreamHasher>(
+      entry_.sha256.empty() ? Hasher::git_blob(entry_.size) : Hasher::sha256(),
+      entry_.size >= hash_on_thread_from_bytes ? StreamHasher::Where::thread : StreamHasher::Where::here);
+}
+
+void BlobWriter::take_existing() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) storage_error("read", path_);
+  if (static_cast<std::uint64_t>(status.st_size) > entry_.size) {
+    restart();
+    return;
+  }
+  while (received_ < static_cast<std::uint64_t>(status.st_size)) {
+    StreamHasher::Buffer buffer = hasher_->spare();
+    buffer.resize(piece_bytes);
+    const ssize_t n = ::pread(file_.get(), buffer.data(), buffer.size(), static_cast<off_t>(received_));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) storage_error("read", path_);
+    if (n == 0) break;
+    buffer.resize(static_cast<std::size_t>(n));
+    received_ += static_cast<std::uint64_t>(n);
+    hasher_->add(std::move(buffer));
+  }
+  resumed_from_ = received_;
+}
+
+void BlobWriter::restart() {
+  if (on_bytes) on_bytes(-static_cast<std::int64_t>(received_));
+  received_ = resumed_from_ = 0;
+  buffer_.clear();
+  hasher_ = new_hasher();
+  if (::ftruncate(file_.get(), 0) != 0) storage_error("write", path_);
+}
+
+void BlobWriter::begin(std::uint64_t first_byte, const Response& response) {
+  if (first_byte != received_) restart();
+  const std::string length(response.headers.get("Content-Length"));
+  if (length.empty()) return;
+  const std::uint64_t announced = first_byte + std::strtoull(length.c_str(), nullptr, 10);
+  if (announced != entry_.size) {
+    throw HubError(ErrorKind::integrity,
+                   subject_ + ": the server sends " + std::to_string(announced) +
+                       " bytes, the listing says " + std::to_string(entry_.size),
+                   "try again; if it stays, the mirror or proxy in between alters files")
+        .at(url_without_secrets(response.url), response.status);
+  }
+}
+
+void BlobWriter::write(Bytes data) {
+  if (data.size() > entry_.size - received_) {
+    throw HubError(ErrorKind::integrity, subject_ + ": more bytes arrive than the " +
+                                             std::to_string(entry_.size) + " of the listing");
+  }
+  if (on_bytes) on_bytes(static_cast<std::int64_t>(data.size()));
+  while (!data.empty()) {
+    if (buffer_.capacity() == 0) {
+      buffer_ = hasher_->spare();
+      buffer_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, entry_.size)));
+    }
+    const std::size_t n = std::min(data.size(), buffer_.capacity() - buffer_.size());
+    buffer_.insert(buffer_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(n));
+    data = data.subspan(n);
+    received_ += n;
+    if (buffer_.size() == buffer_.capacity()) flush();
+  }
+}
+
+void BlobWriter::flush() {
+  if (buffer_.empty()) return;
+  std::uint64_t at = received_ - buffer_.size();
+  Bytes left = buffer_;
+  while (!left.empty()) {
+    const ssize_t n = ::pwrite(file_.get(), left.data(), left.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) storage_error("write", path_);
+    at += static_cast<std::uint64_t>(n);
+    left = left.subspan(static_cast<std::size_t>(n));
+  }
+  hasher_->add(std::exchange(buffer_, {}));
+}
+
+void BlobWriter::finish() {
+  flush();
+  const std::string digest = hasher_->finish_hex();
+  if (received_ != entry_.size || digest != entry_.blob()) {
+    discard();
+    const char* algorithm = entry_.sha256.empty() ? "git SHA-1" : "SHA-256";
+    throw HubError(ErrorKind::integrity,
+                   subject_ + ": checksum mismatch: " + algorithm + " of the " + std::to_string(received_) +
+                       " bytes received is " + digest + ", expected " + entry_.blob(),
+                   "nothing was stored; try again, and check the mirror or proxy if it stays");
+  }
+  file_.reset();
+}
+
+void BlobWriter::discard() {
+  file_.reset();
+  ::unlink(path_.c_str());
+}
+
+}  // namespace neuron_kernels::hub
