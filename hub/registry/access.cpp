@@ -1,0 +1,63 @@
+// Who asks, what may be seen, what may be changed.
+#include "hub/error.hpp"
+#include "hub/registry/service.hpp"
+
+namespace neuron_kernels::hub::registry {
+
+Identity Service::identify(const RequestHead& head) const {
+  const std::string_view field = head.field("Authorization");
+  if (field.empty()) return {};
+  std::string_view token;
+  std::string password;
+  if (field.size() > 7 && (field.starts_with("Bearer ") || field.starts_with("bearer "))) {
+    token = field.substr(7);
+  } else if (field.starts_with("Basic ")) {  // git: the token is the password
+    password = from_base64(field.substr(6));
+    const std::size_t colon = password.find(':');
+    token = colon != password.npos ? std::string_view(password).substr(colon + 1) : std::string_view();
+  }
+  if (auto who = accounts_.identify(token)) return *who;
+  throw HttpError{401, "Invalid credentials in Authorization header", {}, {}};
+}
+
+RepositorySettings Service::require(const Call& call, const RepositoryKey& key, Right right) const {
+  const auto found = repositories_.find(key);
+  const bool member = call.who.member_of(key.owner());
+  if (!found || (found->is_private && !member)) {  // the same answer: existence stays private
+    if (call.who.anonymous()) throw HttpError{401, "Invalid username or password.", "RepoNotFound", {}};
+    throw HttpError{404, "Repository not found", "RepoNotFound", {}};
+  }
+  if (right == Right::write && !call.who.may_write(key.owner())) {
+    if (call.who.anonymous()) throw HttpError{401, "Invalid username or password.", "RepoNotFound", {}};
+    throw HttpError{403,
+                    member ? "This token may only read; a token with the role 'write' is needed."
+                           : "You don't have the required permissions to write to " + key.id + ".",
+                    {},
+                    {}};
+  }
+  return *found;
+}
+
+void Service::require_gate(const Call& call, const RepositoryKey& key,
+                           const RepositorySettings& settings) const {
+  if (settings.gated.empty() || call.who.member_of(key.owner())) return;
+  throw HttpError{call.who.anonymous() ? 401 : 403,
+                  "Access to " + std::string(name_of(key.type)) + " " + key.id +
+                      " is restricted and you are not in the authorized list.",
+                  "GatedRepo",
+                  {}};
+}
+
+GitRepository Service::open(const RepositoryKey& key) const {
+  const std::filesystem::path folder = repositories_.folder(key);
+  return GitRepository(folder, [this, folder](const LfsPointer& pointer) {
+    return objects_.owned_by(pointer.sha256, folder);
+  });
+}
+
+std::string Service::require_revision(const GitRepository& repository, const std::string& revision) {
+  if (auto commit = repository.resolve(revision)) return *commit;
+  throw HttpError{404, "Invalid rev id: " + revision, "RevisionNotFound", {}};
+}
+
+}  // namespace neuron_kernels::hub::registry

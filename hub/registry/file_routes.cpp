@@ -1,0 +1,125 @@
+// resolve: the bytes of a file at a revision, whole or in part.
+#include <fcntl.h>
+
+#include <cstdio>
+
+#include "hub/error.hpp"
+#include "hub/registry/service.hpp"
+
+namespace neuron_kernels::hub::registry {
+
+namespace {
+
+struct Part {
+  std::uint64_t first = 0, bytes = 0;
+  bool partial = false;
+};
+
+/// What a Range field asks for. One range only; anything else is answered by the whole. Errors: HttpError
+/// 416.
+Part part_of(std::string_view range, std::uint64_t size) {
+  Part whole{0, size, false};
+  unsigned long long first = 0, last = 0;
+  const std::string text(range);
+  if (text.find(',') != text.npos) return whole;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "bytes=-%llu%n", &last, &used) == 1 &&
+      text.size() == static_cast<std::size_t>(used)) {
+    if (size == 0 || last == 0) {
+      throw HttpError{
+          416, "Requested Range Not Satisfiable", {}, {{"Content-Range", "bytes */" + std::to_string(size)}}};
+    }
+    const std::uint64_t bytes = std::min<std::uint64_t>(last, size);
+    return {size - bytes, bytes, true};
+  }
+  const int fields = std::sscanf(text.c_str(), "bytes=%llu-%llu", &first, &last);
+  if (fields < 1 || text.find('-') == text.npos) return whole;
+  if (fields == 2 && last < first) return whole;  // not a valid range: as if there were none
+  if (first >= size) {
+    throw HttpError{
+        416, "Requested Range Not Satisfiable", {}, {{"Content-Range", "bytes */" + std::to_string(size)}}};
+  }
+  const std::uint64_t end = fields == 2 ? std::min<std::uint64_t>(last + 1, size) : size;
+  return {first, end - first, true};
+}
+
+bool matches(std::string_view if_none_match, const std::string& etag) {
+  return if_none_match.find(etag) != std::string_view::npos || if_none_match == "*";
+}
+
+Part prepare(const RequestHead& head, Reply& reply, const std::string& etag, std::uint64_t size) {
+  const std::string_view if_range = head.field("If-Range");
+  const bool ranged = if_range.empty() || if_range.find(etag) != std::string_view::npos;
+  const Part part = ranged ? part_of(head.field("Range"), size) : Part{0, size, false};
+  if (part.partial) {
+    reply.status = 206;
+    reply.fields.emplace_back("Content-Range", "bytes " + std::to_string(part.first) + "-" +
+                                                   std::to_string(part.first + part.bytes - 1) + "/" +
+                                                   std::to_string(size));
+  }
+  return part;
+}
+
+}  // namespace
+
+Reply Service::file_reply(const RequestHead& head, Fields fields, const std::string& etag,
+                          const std::string& content) const {
+  Reply reply;
+  reply.fields = std::move(fields);
+  if (matches(head.field("If-None-Match"), etag)) {
+    reply.status = 304;
+    return reply;
+  }
+  const Part part = prepare(head, reply, etag, content.size());
+  reply.body = content.substr(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.bytes));
+  return reply;
+}
+
+Reply Service::object_reply(const RequestHead& head, Fields fields, const std::string& etag,
+                            const std::string& sha256) const {
+  Reply reply;
+  reply.fields = std::move(fields);
+  if (matches(head.field("If-None-Match"), etag)) {
+    reply.status = 304;
+    return reply;
+  }
+  const auto size = objects_.size(sha256);
+  if (!size) throw HubError(ErrorKind::not_found, "the object " + sha256 + " is gone");
+  const Part part = prepare(head, reply, etag, *size);
+  if (part.bytes == 0) return reply;
+  reply.file = Descriptor(::open(objects_.path(sha256).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!reply.file) throw HubError(ErrorKind::storage, "cannot read the object " + sha256);
+  reply.file_offset = part.first;
+  reply.file_bytes = part.bytes;
+  return reply;
+}
+
+std::unique_ptr<Exchange> Service::resolve(const Call& call, const RepositoryKey& key,
+                                           const std::string& revision, const std::string& path) {
+  require_gate(call, key, require(call, key, Right::read));
+  // Fields that the reply depends on; the head itself is not kept beyond the request.
+  return without_body([this, head = call.head, key, revision, path] {
+    const GitRepository repository = open(key);
+    const std::string commit = require_revision(repository, revision);
+    const auto entry = repository.entry(commit, path);
+    if (!entry || entry->folder) {
+      throw HttpError{404, "Entry not found", "EntryNotFound", {{"X-Repo-Commit", commit}}};
+    }
+    const std::string etag = entry->lfs ? entry->lfs->sha256 : entry->oid;
+    const std::string name = path.substr(path.rfind('/') + 1);
+    Fields fields{{"X-Repo-Commit", commit},
+                  {"ETag", "\"" + etag + "\""},
+                  {"Accept-Ranges", "bytes"},
+                  {"Content-Type", "application/octet-stream"},
+                  {"Content-Disposition", "inline; filename*=UTF-8''" + percent_encoded(name)},
+                  // What a package holds is data, whatever it says: a browser must not run it as this site's.
+                  {"Content-Security-Policy", "default-src 'none'; sandbox"},
+                  {"X-Content-Type-Options", "nosniff"}};
+    if (!entry->lfs) return file_reply(head, std::move(fields), etag, repository.blob(entry->oid));
+    fields.emplace_back("X-Linked-ETag", "\"" + etag + "\"");
+    fields.emplace_back("X-Linked-Size", std::to_string(entry->size));
+    return object_reply(head, std::move(fields), etag, etag);
+  });
+}
+
+}  // namespace neuron_kernels::hub::registry

@@ -1,0 +1,395 @@
+#include "hub/registry/git_repository.hpp"
+
+#include <git2.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+
+#include "hub/digest.hpp"
+#include "hub/error.hpp"
+#include "hub/registry/http_server.hpp"
+
+namespace neuron_kernels::hub::registry {
+
+namespace {
+
+template <class T, void (*release)(T*)>
+struct Release {
+  void operator()(T* object) const { release(object); }
+};
+template <class T, void (*release)(T*)>
+using Held = std::unique_ptr<T, Release<T, release>>;
+using Commit = Held<git_commit, git_commit_free>;
+using Tree = Held<git_tree, git_tree_free>;
+using Blob = Held<git_blob, git_blob_free>;
+using Ref = Held<git_reference, git_reference_free>;
+using Odb = Held<git_odb, git_odb_free>;
+using Index = Held<git_index, git_index_free>;
+using Walk = Held<git_revwalk, git_revwalk_free>;
+using Entry = Held<git_tree_entry, git_tree_entry_free>;
+using Signature = Held<git_signature, git_signature_free>;
+using Object = Held<git_object, git_object_free>;
+
+/// libgit2 once per process, with every object and reference synced to the disk.
+void start_libgit2() {
+  static const bool once = [] {
+    git_libgit2_init();
+    git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+void check(int result, const char* action) {
+  if (result >= 0) return;
+  const git_error* error = git_error_last();
+  throw HubError(ErrorKind::storage, std::string("git cannot ") + action + ": " +
+                                         (error != nullptr ? error->message : "unknown reason"));
+}
+
+/// Takes over what a libgit2 call made; an empty holder if it was not found.
+template <class HeldT, class Call>
+HeldT made(const char* action, const Call& call) {
+  typename HeldT::pointer object = nullptr;
+  const int result = call(&object);
+  if (result == GIT_ENOTFOUND || result == GIT_EINVALIDSPEC || result == GIT_EAMBIGUOUS) return HeldT();
+  check(result, action);
+  return HeldT(object);
+}
+
+std::string text_of(const git_oid& id) {
+  char digits[GIT_OID_HEXSZ + 1];
+  return git_oid_tostr(digits, sizeof digits, &id);
+}
+
+git_oid oid_of(const std::string& text) {
+  git_oid id;
+  check(git_oid_fromstr(&id, text.c_str()), "read an object id");
+  return id;
+}
+
+Signature signature(const std::string& author) {
+  return made<Signature>("make a signature", [&](git_signature** s) {
+    return git_signature_now(s, author.c_str(), (author + "@users.noreply").c_str());
+  });
+}
+
+Commit lookup_commit(git_repository* repository, const std::string& id) {
+  const git_oid oid = oid_of(id);
+  return made<Commit>("read a commit",
+                      [&](git_commit** c) { return git_commit_lookup(c, repository, &oid); });
+}
+
+Tree tree_of(git_repository* repository, const std::string& commit) {
+  const Commit c = lookup_commit(repository, commit);
+  if (c == nullptr) return Tree();
+  return made<Tree>("read a tree", [&](git_tree** t) { return git_commit_tree(t, c.get()); });
+}
+
+CommitInfo info_of(const git_commit* commit) {
+  CommitInfo info;
+  info.id = text_of(*git_commit_id(commit));
+  const char* title = git_commit_summary(const_cast<git_commit*>(commit));
+  info.title = title != nullptr ? title : "";
+  const char* body = git_commit_body(const_cast<git_commit*>(commit));
+  info.message = body != nullptr ? body : "";
+  info.author = git_commit_author(commit)->name;
+  info.date = iso_date(git_commit_time(commit));
+  return info;
+}
+
+}  // namespace
+
+std::string LfsPointer::text() const {
+  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + sha256 + "\nsize " +
+         std::to_string(size) + "\n";
+}
+
+std::optional<LfsPointer> LfsPointer::parse(std::string_view text) {
+  LfsPointer pointer;
+  constexpr std::string_view head = "version https://git-lfs.github.com/spec/v1\noid sha256:";
+  if (!text.starts_with(head) || text.size() < head.size() + 64) return std::nullopt;
+  pointer.sha256 = text.substr(head.size(), 64);
+  const std::string_view size = text.substr(head.size() + 64);
+  if (!is_hex(pointer.sha256, 64) || !size.starts_with("\nsize ") || size.size() > 30) return std::nullopt;
+  pointer.size = std::strtoull(std::string(size.substr(6)).c_str(), nullptr, 10);
+  if (pointer.text() != text) return std::nullopt;
+  return pointer;
+}
+
+void GitRepository::create(const std::filesystem::path& folder, const std::string& author) {
+  start_libgit2();
+  git_repository* repository = nullptr;
+  git_repository_init_options options = GIT_REPOSITORY_INIT_OPTIONS_INIT;
+  options.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKPATH | GIT_REPOSITORY_INIT_NO_REINIT;
+  options.initial_head = "main";
+  check(git_repository_init_ext(&repository, folder.c_str(), &options), "create a repository");
+  git_repository_free(repository);
+  GitRepository made_one(folder, {});
+  made_one.create_reference("refs/heads/main", made_one.empty_commit(author));
+}
+
+GitRepository::GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns)
+    : owns_(std::move(owns)) {
+  start_libgit2();
+  check(git_repository_open_bare(&repository_, folder.c_str()), "open a repository");
+}
+
+GitRepository::~GitRepository() { git_repository_free(repository_); }
+
+std::vector<Reference> GitRepository::references(const std::string& prefix) const {
+  git_reference_iterator* iterator = nullptr;
+  check(git_reference_iterator_glob_new(&iterator, repository_, (prefix + "*").c_str()), "list references");
+  const Held<git_reference_iterator, git_reference_iterator_free> held(iterator);
+  std::vector<Reference> found;
+  git_reference* raw = nullptr;
+  while (git_reference_next(&raw, iterator) == 0) {
+    const Ref ref(raw);
+    const Object commit = made<Object>("read a reference", [&](git_object** o) {
+      return git_reference_peel(o, ref.get(), GIT_OBJECT_COMMIT);
+    });
+    if (commit == nullptr) continue;
+    const std::string name = std::string(git_reference_name(ref.get())).substr(prefix.size());
+    found.push_back({name, text_of(*git_object_id(commit.get()))});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return found;
+}
+
+std::optional<std::string> GitRepository::reference(const std::string& full_name) const {
+  const Ref ref = made<Ref>("read a reference", [&](git_reference** r) {
+    return git_reference_lookup(r, repository_, full_name.c_str());
+  });
+  if (ref == nullptr) return std::nullopt;
+  const Object commit = made<Object>("read a reference", [&](git_object** o) {
+    return git_reference_peel(o, ref.get(), GIT_OBJECT_COMMIT);
+  });
+  return commit != nullptr ? std::optional(text_of(*git_object_id(commit.get()))) : std::nullopt;
+}
+
+std::optional<std::string> GitRepository::resolve(const std::string& revision) const {
+  if (revision.starts_with("refs/")) return reference(revision);
+  for (const char* prefix : {"refs/heads/", "refs/tags/"}) {
+    if (auto commit = reference(prefix + revision)) return commit;
+  }
+  if (revision.size() < 7 || revision.size() > 40 || !is_hex(revision, revision.size())) return std::nullopt;
+  git_oid id;
+  check(git_oid_fromstrn(&id, revision.c_str(), revision.size()), "read a commit id");
+  const Object commit = made<Object>("find a commit", [&](git_object** o) {
+    return git_object_lookup_prefix(o, repository_, &id, revision.size(), GIT_OBJECT_COMMIT);
+  });
+  return commit != nullptr ? std::optional(text_of(*git_object_id(commit.get()))) : std::nullopt;
+}
+
+namespace {
+
+/// The entry of a tree with its size, and its pointer if it is one.
+TreeEntry describe(git_odb* odb, git_repository* repository, const git_tree_entry* e, std::string path,
+                   const std::function<bool(const LfsPointer&)>& owns) {
+  TreeEntry entry;
+  entry.path = std::move(path);
+  entry.folder = git_tree_entry_type(e) == GIT_OBJECT_TREE;
+  entry.oid = text_of(*git_tree_entry_id(e));
+  if (entry.folder) return entry;
+  std::size_t size = 0;
+  git_object_t type = GIT_OBJECT_INVALID;
+  check(git_odb_read_header(&size, &type, odb, git_tree_entry_id(e)), "read an object");
+  entry.size = size;
+  constexpr std::size_t longest_pointer = 200;
+  if (size > longest_pointer || !owns) return entry;
+  const Blob blob = made<Blob>(
+      "read a blob", [&](git_blob** b) { return git_blob_lookup(b, repository, git_tree_entry_id(e)); });
+  if (blob == nullptr) return entry;
+  const std::string_view content(static_cast<const char*>(git_blob_rawcontent(blob.get())), size);
+  if (auto pointer = LfsPointer::parse(content); pointer && owns(*pointer)) {
+    entry.size = pointer->size;
+    entry.lfs = std::move(pointer);
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::optional<std::vector<TreeEntry>> GitRepository::list(const std::string& commit,
+                                                          const std::string& folder, bool recursive) const {
+  const Odb odb =
+      made<Odb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
+  Tree root = tree_of(repository_, commit);
+  if (root == nullptr) return std::nullopt;
+  if (!folder.empty()) {
+    const Entry e = made<Entry>("read a tree", [&](git_tree_entry** t) {
+      return git_tree_entry_bypath(t, root.get(), folder.c_str());
+    });
+    if (e == nullptr || git_tree_entry_type(e.get()) != GIT_OBJECT_TREE) return std::nullopt;
+    root = made<Tree>("read a tree", [&](git_tree** t) {
+      return git_tree_lookup(t, repository_, git_tree_entry_id(e.get()));
+    });
+  }
+  std::vector<TreeEntry> entries;
+  const std::function<void(const git_tree*, const std::string&)> walk = [&](const git_tree* tree,
+                                                                            const std::string& prefix) {
+    for (std::size_t i = 0; i < git_tree_entrycount(tree); ++i) {
+      const git_tree_entry* e = git_tree_entry_byindex(tree, i);
+      entries.push_back(describe(odb.get(), repository_, e, prefix + git_tree_entry_name(e), owns_));
+      if (!recursive || !entries.back().folder) continue;
+      const Tree below = made<Tree>(
+          "read a tree", [&](git_tree** t) { return git_tree_lookup(t, repository_, git_tree_entry_id(e)); });
+      walk(below.get(), entries.back().path + "/");
+    }
+  };
+  walk(root.get(), folder.empty() ? "" : folder + "/");
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return entries;
+}
+
+std::optional<TreeEntry> GitRepository::entry(const std::string& commit, const std::string& path) const {
+  const Tree root = tree_of(repository_, commit);
+  if (root == nullptr || path.empty()) return std::nullopt;
+  const Entry e = made<Entry>(
+      "read a tree", [&](git_tree_entry** t) { return git_tree_entry_bypath(t, root.get(), path.c_str()); });
+  if (e == nullptr) return std::nullopt;
+  const Odb odb =
+      made<Odb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
+  return describe(odb.get(), repository_, e.get(), path, owns_);
+}
+
+std::string GitRepository::blob(const std::string& oid) const {
+  const git_oid id = oid_of(oid);
+  const Blob blob =
+      made<Blob>("read a blob", [&](git_blob** b) { return git_blob_lookup(b, repository_, &id); });
+  if (blob == nullptr) throw HubError(ErrorKind::not_found, "no blob " + oid);
+  return {static_cast<const char*>(git_blob_rawcontent(blob.get())),
+          static_cast<std::size_t>(git_blob_rawsize(blob.get()))};
+}
+
+std::vector<CommitInfo> GitRepository::commits(const std::string& from, std::size_t skip, std::size_t most,
+                                               std::size_t& total) const {
+  const Walk walk =
+      made<Walk>("read the history", [&](git_revwalk** w) { return git_revwalk_new(w, repository_); });
+  git_revwalk_sorting(walk.get(), GIT_SORT_TOPOLOGICAL);
+  const git_oid start = oid_of(from);
+  check(git_revwalk_push(walk.get(), &start), "read the history");
+  std::vector<CommitInfo> found;
+  git_oid id;
+  for (total = 0; git_revwalk_next(&id, walk.get()) == 0; ++total) {
+    if (total >= skip && found.size() < most) found.push_back(commit_info(text_of(id)));
+  }
+  return found;
+}
+
+CommitInfo GitRepository::commit_info(const std::string& id) const {
+  const Commit commit = lookup_commit(repository_, id);
+  if (commit == nullptr) throw HubError(ErrorKind::not_found, "no commit " + id);
+  return info_of(commit.get());
+}
+
+std::string GitRepository::write_blob(std::string_view content) {
+  git_oid id;
+  check(git_blob_create_from_buffer(&id, repository_, content.data(), content.size()), "write a blob");
+  return text_of(id);
+}
+
+std::optional<std::string> GitRepository::commit(const std::string& full_name, const std::string& parent,
+                                                 const Changes& changes, const std::string& title,
+                                                 const std::string& description, const std::string& author,
+                                                 bool make_reference) {
+  const Tree before = tree_of(repository_, parent);
+  const Index index = made<Index>("make an index", [&](git_index** i) { return git_index_new(i); });
+  check(git_index_read_tree(index.get(), before.get()), "read a tree");
+  for (const std::string& path : changes.deleted_files) {
+    if (git_index_get_bypath(index.get(), path.c_str(), 0) == nullptr) {
+      throw HttpError{404, "there is no file '" + path + "' to delete", "EntryNotFound", {}};
+    }
+    check(git_index_remove(index.get(), path.c_str(), 0), "delete a file");
+  }
+  for (const std::string& folder : changes.deleted_folders) {
+    const std::size_t count = git_index_entrycount(index.get());
+    check(git_index_remove_directory(index.get(), folder.c_str(), 0), "delete a folder");
+    if (git_index_entrycount(index.get()) == count) {
+      throw HttpError{404, "there is no folder '" + folder + "' to delete", "EntryNotFound", {}};
+    }
+  }
+  for (const auto& [path, blob] : changes.files) {
+    git_index_entry entry{};
+    entry.mode = GIT_FILEMODE_BLOB;
+    entry.id = oid_of(blob);
+    entry.path = path.c_str();
+    if (git_index_add(index.get(), &entry) < 0) {
+      const git_error* error = git_error_last();
+      throw HttpError{
+          400, "'" + path + "' cannot be added: " + (error != nullptr ? error->message : ""), {}, {}};
+    }
+  }
+  git_oid tree_id, commit_id;
+  check(git_index_write_tree_to(&tree_id, index.get(), repository_), "write a tree");
+  const Tree tree =
+      made<Tree>("read a tree", [&](git_tree** t) { return git_tree_lookup(t, repository_, &tree_id); });
+  const Commit parent_commit = lookup_commit(repository_, parent);
+  const git_commit* parents[] = {parent_commit.get()};
+  const Signature who = signature(author);
+  const std::string message = description.empty() ? title : title + "\n\n" + description;
+  check(git_commit_create(&commit_id, repository_, nullptr, who.get(), who.get(), nullptr, message.c_str(),
+                          tree.get(), 1, parents),
+        "write a commit");
+  if (make_reference) {
+    if (!create_reference(full_name, text_of(commit_id))) return std::nullopt;
+    return text_of(commit_id);
+  }
+  const git_oid old = oid_of(parent);
+  git_reference* raw = nullptr;
+  const int result =
+      git_reference_create_matching(&raw, repository_, full_name.c_str(), &commit_id, 1, &old, "commit");
+  const Ref ref(raw);
+  if (result == GIT_EMODIFIED || result == GIT_ELOCKED || result == GIT_ENOTFOUND) return std::nullopt;
+  check(result, "move a branch");
+  return text_of(commit_id);
+}
+
+bool GitRepository::create_reference(const std::string& full_name, const std::string& commit) {
+  int valid = 0;
+  git_reference_name_is_valid(&valid, full_name.c_str());
+  if (valid == 0)
+    throw HttpError{400, "'" + full_name + "' is not a name that git allows for a reference", {}, {}};
+  const git_oid id = oid_of(commit);
+  git_reference* raw = nullptr;
+  const int result = git_reference_create(&raw, repository_, full_name.c_str(), &id, 0, "create");
+  const Ref ref(raw);
+  if (result == GIT_EEXISTS) return false;
+  check(result, "create a reference");
+  return true;
+}
+
+bool GitRepository::delete_reference(const std::string& full_name) {
+  const Ref ref = made<Ref>("read a reference", [&](git_reference** r) {
+    return git_reference_lookup(r, repository_, full_name.c_str());
+  });
+  if (ref == nullptr) return false;
+  check(git_reference_delete(ref.get()), "delete a reference");
+  return true;
+}
+
+std::string GitRepository::empty_commit(const std::string& author) {
+  const Index index = made<Index>("make an index", [&](git_index** i) { return git_index_new(i); });
+  git_oid tree_id, commit_id;
+  check(git_index_write_tree_to(&tree_id, index.get(), repository_), "write a tree");
+  const Tree tree =
+      made<Tree>("read a tree", [&](git_tree** t) { return git_tree_lookup(t, repository_, &tree_id); });
+  const Signature who = signature(author);
+  check(git_commit_create(&commit_id, repository_, nullptr, who.get(), who.get(), nullptr, "initial commit",
+                          tree.get(), 0, nullptr),
+        "write a commit");
+  return text_of(commit_id);
+}
+
+std::string iso_date(std::int64_t unix_s) {
+  const std::time_t time = static_cast<std::time_t>(unix_s);
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000Z", &utc);
+  return text;
+}
+
+}  // namespace neuron_kernels::hub::registry

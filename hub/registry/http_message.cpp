@@ -1,0 +1,160 @@
+// What a request says and an answer holds: addresses, parameters, bodies in memory.
+#include <algorithm>
+#include <cstdio>
+
+#include "hub/registry/http_server.hpp"
+
+namespace neuron_kernels::hub::registry {
+
+namespace {
+
+class InMemory final : public Exchange {
+ public:
+  InMemory(std::size_t most, std::function<Reply(std::string)> answer)
+      : most_(most), answer_(std::move(answer)) {}
+  void body(Bytes data) override {
+    if (content_.size() + data.size() > most_) {
+      throw HttpError{
+          413,
+          "the body is larger than " + std::to_string(most_) + " bytes, the most that is taken here",
+          {},
+          {}};
+    }
+    content_.append(reinterpret_cast<const char*>(data.data()), data.size());
+  }
+  Reply finish() override { return answer_(std::move(content_)); }
+
+ private:
+  std::size_t most_;
+  std::function<Reply(std::string)> answer_;
+  std::string content_;
+};
+
+class Bodiless final : public Exchange {
+ public:
+  explicit Bodiless(std::function<Reply()> answer) : answer_(std::move(answer)) {}
+  void body(Bytes) override {}
+  Reply finish() override { return answer_(); }
+
+ private:
+  std::function<Reply()> answer_;
+};
+
+}  // namespace
+
+Reply Reply::json(std::string document, int status) {
+  Reply reply;
+  reply.status = status;
+  reply.fields.emplace_back("Content-Type", "application/json; charset=utf-8");
+  reply.body = std::move(document);
+  return reply;
+}
+
+Reply Reply::text(std::string content, int status) {
+  Reply reply;
+  reply.status = status;
+  reply.fields.emplace_back("Content-Type", "text/plain; charset=utf-8");
+  reply.body = std::move(content);
+  return reply;
+}
+
+std::unique_ptr<Exchange> with_body(std::size_t most_bytes, std::function<Reply(std::string)> answer) {
+  return std::make_unique<InMemory>(most_bytes, std::move(answer));
+}
+std::unique_ptr<Exchange> without_body(std::function<Reply()> answer) {
+  return std::make_unique<Bodiless>(std::move(answer));
+}
+
+namespace {
+/// Whether `text` is UTF-8 without overlong forms, surrogates, or numbers beyond U+10FFFF.
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if (lead >= 0x80 && (lead < 0xc2 || lead > 0xf4)) return false;
+    if (length > text.size() - i) return false;
+    std::uint32_t code = length == 1 ? lead : lead & (0x7fU >> length);
+    for (std::size_t j = 1; j < length; ++j) {
+      const auto next = static_cast<unsigned char>(text[i + j]);
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3f);
+    }
+    constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+    i += length;
+  }
+  return true;
+}
+}  // namespace
+
+std::vector<std::string> RequestHead::parts() const {
+  std::vector<std::string> parts;
+  std::size_t begin = path.starts_with('/') ? 1 : 0;
+  while (begin <= path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    parts.push_back(percent_decoded(std::string_view(path).substr(begin, end - begin), false));
+    if (!is_utf8(parts.back())) throw HttpError{400, "the address holds bytes that are not UTF-8", {}, {}};
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string RequestHead::parameter(std::string_view name, std::string fallback) const {
+  std::size_t begin = 0;
+  while (begin < query.size()) {
+    const std::size_t end = std::min(query.find('&', begin), query.size());
+    const std::string_view pair = std::string_view(query).substr(begin, end - begin);
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    if (percent_decoded(pair.substr(0, equals), true) == name) {
+      return equals < pair.size() ? percent_decoded(pair.substr(equals + 1), true) : "true";
+    }
+    begin = end + 1;
+  }
+  return fallback;
+}
+
+bool RequestHead::flag(std::string_view name) const {
+  const std::string value = parameter(name);
+  return value == "1" || value == "true" || value == "True";
+}
+
+std::string percent_decoded(std::string_view text, bool plus_is_blank) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_blank) {
+      plain += ' ';
+    } else if (text[i] != '%') {
+      plain += text[i];
+    } else {
+      constexpr std::string_view digits = "0123456789abcdef0123456789ABCDEF";
+      const std::size_t high = i + 2 < text.size() ? digits.find(text[i + 1]) : digits.npos;
+      const std::size_t low = i + 2 < text.size() ? digits.find(text[i + 2]) : digits.npos;
+      const std::size_t code = high == digits.npos || low == digits.npos ? 0 : high % 16 * 16 + low % 16;
+      if (code == 0) {
+        throw HttpError{
+            400, "the address holds a '%' that is not followed by two hexadecimal digits", {}, {}};
+      }
+      plain += static_cast<char>(code);
+      i += 2;
+    }
+  }
+  return plain;
+}
+
+std::string percent_encoded(std::string_view text, std::string_view also_safe) {
+  constexpr std::string_view safe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  std::string encoded;
+  for (const char c : text) {
+    if (safe.find(c) != safe.npos || also_safe.find(c) != also_safe.npos) {
+      encoded += c;
+    } else {
+      char digits[4];
+      std::snprintf(digits, sizeof digits, "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      encoded += digits;
+    }
+  }
+  return encoded;
+}
+
+}  // namespace neuron_kernels::hub::registry

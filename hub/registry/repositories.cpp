@@ -1,0 +1,179 @@
+#include "hub/registry/repositories.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "hub/error.hpp"
+#include "hub/files.hpp"
+#include "hub/registry/git_repository.hpp"
+
+namespace neuron_kernels::hub::registry {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string_view name_of(RepositoryType type) {
+  constexpr std::string_view names[] = {"model", "dataset", "space", "kernel"};
+  return names[static_cast<std::size_t>(type)];
+}
+std::string_view plural_of(RepositoryType type) {
+  constexpr std::string_view names[] = {"models", "datasets", "spaces", "kernels"};
+  return names[static_cast<std::size_t>(type)];
+}
+std::string path_prefix(RepositoryType type) {
+  return type == RepositoryType::model ? std::string() : std::string(plural_of(type)) + "/";
+}
+std::optional<RepositoryType> type_named(std::string_view name) {
+  for (const RepositoryType type : all_types) {
+    if (name == name_of(type)) return type;
+  }
+  return std::nullopt;
+}
+std::optional<RepositoryType> type_of_plural(std::string_view plural) {
+  for (const RepositoryType type : all_types) {
+    if (plural == plural_of(type)) return type;
+  }
+  return std::nullopt;
+}
+
+namespace {
+constexpr const char* settings_file = "registry.json";
+
+/// What git leaves when its process is killed: locks that nobody holds. Only one server works on a root.
+void drop_git_locks(const fs::path& repository) {
+  const auto drop = [](const fs::directory_entry& entry) {
+    if (entry.path().extension() == ".lock") fs::remove(entry.path());
+  };
+  for (const auto& entry : fs::directory_iterator(repository)) drop(entry);
+  for (const auto& entry : fs::recursive_directory_iterator(repository / "refs")) drop(entry);
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  return out;
+}
+}  // namespace
+
+Repositories::Repositories(fs::path root) : root_(std::move(root)) {
+  make_folders(root_ / "repos");
+  for (const RepositoryType type : all_types) {
+    const fs::path below = root_ / "repos" / plural_of(type);
+    if (!fs::exists(below)) continue;
+    for (const auto& owner : fs::directory_iterator(below)) {
+      for (const auto& repository : fs::directory_iterator(owner.path())) {
+        const fs::path file = repository.path() / settings_file;
+        if (!fs::exists(file)) continue;  // a creation or deletion that was cut off
+        drop_git_locks(repository.path());
+        const json document = json::parse(read_file(file));
+        const std::string name = repository.path().stem().string();
+        index_[{type, owner.path().filename().string() + "/" + name}] = {
+            document.at("private").get<bool>(), document.at("gated").get<std::string>(),
+            document.at("created").get<std::string>()};
+      }
+    }
+  }
+}
+
+fs::path Repositories::folder(const RepositoryKey& key) const {
+  return root_ / "repos" / plural_of(key.type) / (key.id + ".git");
+}
+
+std::optional<RepositorySettings> Repositories::find(const RepositoryKey& key) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = index_.find(key);
+  return found != index_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+std::vector<RepositoryKey> Repositories::list(RepositoryType type, std::string_view search,
+                                              std::string_view owner) const {
+  const std::string wanted = lower(search);
+  std::vector<RepositoryKey> found;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [key, settings] : index_) {
+    if (key.type == type && (owner.empty() || key.owner() == owner) &&
+        lower(key.id).find(wanted) != std::string::npos)
+      found.push_back(key);
+  }
+  return found;
+}
+
+void Repositories::write_settings(const fs::path& folder, const RepositorySettings& s) const {
+  const json document{{"private", s.is_private}, {"gated", s.gated}, {"created", s.created}};
+  write_file(folder / settings_file, document.dump(1) + "\n", 0644, Sync::yes);
+}
+
+// A repository is made under a name that no request finds, and renamed when it is whole. The index is changed
+// last when it gains an entry and first when it loses one.
+bool Repositories::create(const RepositoryKey& key, const RepositorySettings& settings) {
+  const std::unique_lock one_at_a_time = lock(key);
+  if (find(key)) return false;
+  const fs::path target = folder(key);
+  make_folders(target.parent_path());
+  const fs::path building = root_ / "tmp" /
+                            ("repository-" + std::to_string(::getpid()) + "-" +
+                             std::to_string(reinterpret_cast<std::uintptr_t>(&one_at_a_time)));
+  fs::remove_all(building);
+  fs::remove_all(target);  // what a creation that was cut off left
+  GitRepository::create(building, key.owner());
+  write_settings(building, settings);
+  fs::rename(building, target);
+  sync_folder(target.parent_path());
+  sync_folder(target.parent_path().parent_path());
+  const std::scoped_lock held(mutex_);
+  index_[key] = settings;
+  return true;
+}
+
+bool Repositories::remove(const RepositoryKey& key) {
+  const std::unique_lock one_at_a_time = lock(key);
+  {
+    const std::scoped_lock held(mutex_);
+    if (index_.erase(key) == 0) return false;
+  }
+  const fs::path grave = root_ / "tmp" /
+                         ("deleted-" + std::to_string(::getpid()) + "-" +
+                          std::to_string(reinterpret_cast<std::uintptr_t>(&one_at_a_time)));
+  fs::rename(folder(key), grave);
+  sync_folder(folder(key).parent_path());
+  fs::remove_all(grave);
+  return true;
+}
+
+bool Repositories::move(const RepositoryKey& from, const RepositoryKey& to) {
+  const std::scoped_lock held(mutex_);
+  const auto found = index_.find(from);
+  if (found == index_.end() || index_.contains(to)) return false;
+  make_folders(folder(to).parent_path());
+  fs::rename(folder(from), folder(to));
+  sync_folder(folder(to).parent_path());
+  sync_folder(folder(from).parent_path());
+  index_[to] = found->second;
+  index_.erase(from);
+  return true;
+}
+
+void Repositories::change(const RepositoryKey& key, const RepositorySettings& settings) {
+  const std::unique_lock one_at_a_time = lock(key);
+  write_settings(folder(key), settings);
+  const std::scoped_lock held(mutex_);
+  if (const auto found = index_.find(key); found != index_.end()) found->second = settings;
+}
+
+std::unique_lock<std::mutex> Repositories::lock(const RepositoryKey& key) {
+  std::mutex* one = nullptr;
+  {
+    const std::scoped_lock held(mutex_);
+    auto& slot = locks_[key];
+    if (slot == nullptr) slot = std::make_unique<std::mutex>();
+    one = slot.get();
+  }
+  return std::unique_lock(*one);
+}
+
+}  // namespace neuron_kernels::hub::registry

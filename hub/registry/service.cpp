@@ -1,0 +1,226 @@
+#include "hub/registry/service.hpp"
+
+#include <fcntl.h>
+#include <openssl/rand.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "hub/error.hpp"
+#include "hub/registry/git_http.hpp"
+
+namespace neuron_kernels::hub::registry {
+
+using nlohmann::json;
+
+namespace {
+
+/// A text made once and kept in a file.
+std::string kept_id(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) {
+    unsigned char random[8];
+    if (RAND_bytes(random, sizeof random) != 1)
+      throw HubError(ErrorKind::failed, "OpenSSL has no random numbers");
+    write_file(file, to_hex({reinterpret_cast<const char*>(random), sizeof random}), 0644, Sync::yes);
+  }
+  return read_file(file);
+}
+
+/// The root for this process alone, without what an earlier one left half done.
+Descriptor locked(const std::filesystem::path& root) {
+  make_folders(root / "tmp");
+  Descriptor lock(::open((root / "serve.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock)
+    throw HubError(ErrorKind::storage, "cannot write in " + root.string() + ": " + std::strerror(errno));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw HubError(ErrorKind::conflict, "another `kernels serve` works on " + root.string(),
+                   "stop it, or name another --root");
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(root / "tmp")) {
+    if (!entry.path().filename().string().starts_with("parts-")) std::filesystem::remove_all(entry.path());
+  }
+  return lock;
+}
+
+[[noreturn]] void no_such_route() {
+  throw HttpError{404, "Sorry, we can't find the page you are looking for.", {}, {}};
+}
+
+std::string joined(const std::vector<std::string>& parts, std::size_t from) {
+  std::string path;
+  for (std::size_t i = from; i < parts.size(); ++i) path += (i > from ? "/" : "") + parts[i];
+  while (path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+bool is_id(const std::string& owner, const std::string& name) {
+  return is_owner_or_repository_name(owner) && is_owner_or_repository_name(name);
+}
+
+}  // namespace
+
+Service::Service(const std::filesystem::path& root, const ServiceLimits& limits)
+    : root_(root),
+      lock_(locked(root)),
+      limits_(limits),
+      accounts_(root / "accounts.json"),
+      objects_(root),
+      repositories_(root),
+      tickets_(root / "secret"),
+      store_id_(kept_id(root / "store-id")) {
+  make_folders(root_ / "xorbs");
+}
+
+std::unique_ptr<Exchange> Service::begin(const RequestHead& head) {
+  ++requests_;
+  Call call{head, head.parts(), {}};
+  const std::string& first = call.parts.front();
+  // These carry their right in the address or a ticket of their own.
+  if (first == "_lfs") return lfs_transfer(call, {call.parts.begin() + 1, call.parts.end()});
+  if (first == "_xet") return xet(call, {call.parts.begin() + 1, call.parts.end()});
+  if (first == "health" && call.parts.size() == 1) return without_body([] { return Reply::text("ok\n"); });
+  if (first == "metrics" && call.parts.size() == 1) return metrics();
+  call.who = identify(head);
+  return first == "api" ? api(call) : outside_api(call);
+}
+
+std::unique_ptr<Exchange> Service::api(const Call& call) {
+  const Parts& p = call.parts;
+  const std::string& what = p.size() > 1 ? p[1] : p[0];
+  const std::string& method = call.head.method;
+  const bool get = method == "GET" || method == "HEAD";
+  if (what == "whoami-v2" && get) return whoami(call);
+  if (what == "organizations" && p.size() == 4 && p[3] == "overview" && get)
+    return organisation_overview(p[2]);
+  if (what == "agent-harnesses" && get)
+    return without_body([] { return Reply::json(R"({"standardEnvVars":[],"harnesses":{}})"); });
+  if (what == "validate-yaml" && method == "POST") {
+    return with_body(limits_.json_bytes, [](const std::string& body) {
+      if (!json::accept(body)) throw HttpError{400, "the body is not JSON", {}, {}};
+      return Reply::json(R"({"errors":[],"warnings":[]})");
+    });
+  }
+  if (what == "repos" && p.size() == 3) {
+    if (p[2] == "create" && method == "POST") return create_repository(call);
+    if (p[2] == "delete" && method == "DELETE") return delete_repository(call);
+    if (p[2] == "move" && method == "POST") return move_repository(call);
+  }
+  if (const auto type = type_of_plural(what)) {
+    if (p.size() == 2 && get) return list_repositories(call, *type);
+    if (p.size() >= 4 && is_id(p[2], p[3])) {
+      return repository_api(call, {*type, p[2] + "/" + p[3]}, {p.begin() + 4, p.end()});
+    }
+    if (p.size() >= 3) {  // a name that no repository can have
+      require(call, {*type, p.size() > 3 ? p[2] + "/" + p[3] : p[2]}, Right::read);
+    }
+  }
+  no_such_route();
+}
+
+std::unique_ptr<Exchange> Service::repository_api(const Call& call, const RepositoryKey& key,
+                                                  const Parts& rest) {
+  const std::string verb = rest.empty() ? "" : rest[0];
+  return call.head.method == "GET" || call.head.method == "HEAD" || verb == "paths-info"
+             ? read_api(call, key, verb, rest)
+             : write_api(call, key, verb, rest);
+}
+
+std::unique_ptr<Exchange> Service::read_api(const Call& call, const RepositoryKey& key,
+                                            const std::string& verb, const Parts& rest) {
+  const std::string revision = rest.size() > 1 ? rest[1] : "main";
+  if (verb.empty() || verb == "revision") return info(call, key, revision);
+  if (verb == "refs") return refs(call, key);
+  if (verb == "tree") return tree(call, key, revision, joined(rest, 2));
+  if (verb == "paths-info") return paths_info(call, key, revision);
+  if (verb == "commits") return commits(call, key, revision);
+  if (verb == "auth-check") {
+    const Right right = rest.back() == "write" ? Right::write : Right::read;
+    require_gate(call, key, require(call, key, right));
+    return without_body([] { return Reply::json(R"({"ok":true})"); });
+  }
+  if (verb == "xet-write-token") return xet_token(call, key, Right::write);
+  if (verb == "xet-read-token") return xet_token(call, key, Right::read);
+  no_such_route();
+}
+
+std::unique_ptr<Exchange> Service::write_api(const Call& call, const RepositoryKey& key,
+                                             const std::string& verb, const Parts& rest) {
+  const std::string argument = rest.size() > 1 ? joined(rest, 1) : "main";
+  const std::string& method = call.head.method;
+  if (verb == "preupload" && method == "POST") return preupload(call, key, argument);
+  if (verb == "commit" && method == "POST") return commit(call, key, argument);
+  if (verb == "branch" && (method == "POST" || method == "DELETE")) return branch(call, key, argument);
+  if (verb == "tag" && (method == "POST" || method == "DELETE")) return tag(call, key, argument);
+  if (verb == "settings" && method == "PUT") return settings(call, key);
+  no_such_route();
+}
+
+std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
+  Parts p = call.parts;
+  RepositoryType type = RepositoryType::model;
+  if (const auto named = type_of_plural(p[0]); named && *named != RepositoryType::model) {
+    type = *named;
+    p.erase(p.begin());
+  }
+  if (p.size() < 3) no_such_route();
+  const bool get = call.head.method == "GET" || call.head.method == "HEAD";
+  std::string name = p[1];
+  const bool git = name.ends_with(".git");
+  if (git) name.resize(name.size() - 4);
+  const RepositoryKey key{type, p[0] + "/" + name};
+  if (git && call.head.method == "POST" && joined(p, 2) == "info/lfs/objects/batch")
+    return lfs_batch(call, key);
+  if (get && joined(p, 2) == "info/refs") {
+    require_gate(call, key, require(call, key, Right::read));
+    return without_body([folder = repositories_.folder(key), service = call.head.parameter("service"),
+                         protocol = std::string(call.head.field("Git-Protocol"))] {
+      return advertise_refs(folder, service, protocol);
+    });
+  }
+  if (call.head.method == "POST" && joined(p, 2) == "git-upload-pack") {
+    require_gate(call, key, require(call, key, Right::read));
+    const bool packed = call.head.field("Content-Encoding") == "gzip";  // git does so from 1 KiB on
+    return with_body(limits_.json_bytes,
+                     [this, packed, folder = repositories_.folder(key),
+                      protocol = std::string(call.head.field("Git-Protocol"))](const std::string& body) {
+                       return upload_pack(folder, packed ? gunzipped(body, limits_.json_bytes) : body,
+                                          protocol, root_ / "tmp");
+                     });
+  }
+  if (get && p[2] == "resolve" && p.size() > 4) {
+    Parts path(p.begin() + 4, p.end());
+    return resolve(call, key, p[3], [&] {
+      std::string whole;
+      for (std::size_t i = 0; i < path.size(); ++i) whole += (i > 0 ? "/" : "") + path[i];
+      return whole;
+    }());
+  }
+  no_such_route();
+}
+
+std::size_t page_start(const RequestHead& head) {
+  const std::string cursor = head.parameter("cursor");
+  return std::strtoul(cursor.c_str(), nullptr, 10);
+}
+
+std::size_t page_length(const RequestHead& head, std::size_t usual) {
+  const std::string limit = head.parameter("limit");
+  if (limit.empty()) return usual;
+  return std::clamp<std::size_t>(std::strtoul(limit.c_str(), nullptr, 10), 1, 10000);
+}
+
+std::string next_link(const RequestHead& head, std::size_t start) {
+  std::string query;
+  std::size_t begin = 0;
+  while (begin < head.query.size()) {
+    const std::size_t end = std::min(head.query.find('&', begin), head.query.size());
+    const std::string pair = head.query.substr(begin, end - begin);
+    if (!pair.starts_with("cursor=")) query += pair + "&";
+    begin = end + 1;
+  }
+  return "<" + head.base_url + head.path + "?" + query + "cursor=" + std::to_string(start) +
+         ">; rel=\"next\"";
+}
+
+}  // namespace neuron_kernels::hub::registry
