@@ -1,0 +1,31 @@
+// What the files of the `kernels` command share: how a group adds its commands, and where output goes.
+//
+// Data goes to stdout (with --json as one JSON document), progress and errors to stderr. A command that fails
+// throws HubError; main.cpp prints "error: ..." and "hint: ..." and turns the kind into the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace neuron_kernels::cli {
+
+/// Options that every command takes.
+struct Global {
+  bool json = false;
+  bool quiet = false;  // no progress
+};
+
+// Each adds the commands of one group to the program; callbacks run them. One file each.
+void add_pull(CLI::App& app, Global& global);        // pull
+void add_query(CLI::App& app, Global& global);       // versions, info, search, list, verify
+void add_cache(CLI::App& app, Global& global);       // cache ls|rm|prune|verify
+void add_account(CLI::App& app, Global& global);     // login, logout, whoami
+void add_package(CLI::App& app, Global& global);     // new, build, push, lock
+void add_key(CLI::App& app, Global& global);         // key new|trust|list
+void add_serve(CLI::App& app, Global& global);       // serve and its administration
+void add_completion(CLI::App& app, Global& global);  // completion bash|zsh|fish
+
+/// Ends a command's --help: worked examples, one per line.
+void add_examples(CLI::App& command, const std::string& examples);
+
+}  // namespace neuron_kernels::cli
