@@ -3,6 +3,14 @@
 
 #include "operators.hpp"
 
+// `kernels build` gives each build a namespace of its own. The macros let it expand before PyTorch's paste
+// it.
+#ifndef NEURON_KERNELS_OPS_NAMESPACE
+#define NEURON_KERNELS_OPS_NAMESPACE neuron_kernels
+#endif
+#define NEURON_KERNELS_OPS(name, m) STABLE_TORCH_LIBRARY(name, m)
+#define NEURON_KERNELS_OPS_IMPL(name, device, m) STABLE_TORCH_LIBRARY_IMPL(name, device, m)
+
 namespace {
 
 namespace ops = neuron_kernels::pytorch;
@@ -21,7 +29,7 @@ void implement(torch::stable::detail::StableLibrary& m) {
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY(neuron_kernels, m) {
+NEURON_KERNELS_OPS(NEURON_KERNELS_OPS_NAMESPACE, m) {
   m.def("instruction_set() -> str");
   m.def(
       "matmul(Tensor a, Tensor b, Tensor? bias=None, str activation='identity', Tensor? residual=None, "
@@ -46,9 +54,9 @@ STABLE_TORCH_LIBRARY(neuron_kernels, m) {
       "float? scale=None) -> (Tensor, Tensor)");
 }
 
-STABLE_TORCH_LIBRARY_IMPL(neuron_kernels, CPU, m) { implement(m); }
+NEURON_KERNELS_OPS_IMPL(NEURON_KERNELS_OPS_NAMESPACE, CPU, m) { implement(m); }
 
 // It has no tensor that could name a device.
-STABLE_TORCH_LIBRARY_IMPL(neuron_kernels, CompositeExplicitAutograd, m) {
+NEURON_KERNELS_OPS_IMPL(NEURON_KERNELS_OPS_NAMESPACE, CompositeExplicitAutograd, m) {
   m.impl("instruction_set", TORCH_BOX(&ops::instruction_set));
 }

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 from torch.amp.autocast_mode import _cast
 
-_NAMESPACE = "neuron_kernels"
-_LIBRARY = torch.library.Library(_NAMESPACE, "FRAGMENT")
+from ._build import NAMESPACE
+from ._ops import ops
+
+_LIBRARY = torch.library.Library(NAMESPACE, "FRAGMENT")
 _aten = torch.ops.aten
 
 # Derivative of each activation: (incoming gradient, pre-activation) -> gradient.
@@ -43,7 +45,7 @@ def _like(gradient, t):
 
 def _register(name, backward, scalars):
     """backward(tensors, scalars, *gradients) gives one gradient per tensor argument, in order, or None."""
-    schema = getattr(torch.ops.neuron_kernels, name).default._schema
+    schema = getattr(ops, name).default._schema
     is_scalar = [argument.name in scalars for argument in schema.arguments]
 
     def setup_context(ctx, inputs, output):
@@ -54,7 +56,7 @@ def _register(name, backward, scalars):
         result = iter(backward(ctx.saved_tensors, ctx.scalars, *gradients))
         return tuple(None if s else next(result) for s in is_scalar)
 
-    torch.library.register_autograd(f"{_NAMESPACE}::{name}", run, setup_context=setup_context)
+    torch.library.register_autograd(f"{NAMESPACE}::{name}", run, setup_context=setup_context)
 
 
 def _matmul_backward(tensors, scalars, g):
@@ -182,16 +184,14 @@ def _matmul_into_autograd(keyset, dst, *args):
     if torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in (dst, *args)):
         raise RuntimeError("matmul_into: an argument requires grad, and writing into dst has no derivative; use matmul")
     with torch._C._AutoDispatchBelowAutograd():
-        torch.ops.neuron_kernels.matmul_into.default.redispatch(keyset & torch._C._after_autograd_keyset, dst, *args)
+        ops.matmul_into.default.redispatch(keyset & torch._C._after_autograd_keyset, dst, *args)
 
 
 def _matmul_into_version(keyset, dst, *args):
     """Tells autograd that dst changed, as every in-place operator of PyTorch does."""
     torch.autograd.graph.increment_version(dst)
     with torch._C._AutoDispatchBelowADInplaceOrView():
-        torch.ops.neuron_kernels.matmul_into.default.redispatch(
-            keyset & torch._C._after_ADInplaceOrView_keyset, dst, *args
-        )
+        ops.matmul_into.default.redispatch(keyset & torch._C._after_ADInplaceOrView_keyset, dst, *args)
 
 
 _LIBRARY.impl("matmul_into", _matmul_into_autograd, "Autograd", with_keyset=True)
@@ -200,7 +200,7 @@ _LIBRARY.impl("matmul_into", _matmul_into_version, "ADInplaceOrView", with_keyse
 
 def _register_autocast(name, cast):
     """Under torch.autocast on the CPU the operator gets cast(its arguments)."""
-    operator = getattr(torch.ops.neuron_kernels, name).default
+    operator = getattr(ops, name).default
     autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
 
     def run(*args):

@@ -9,6 +9,8 @@ import functools
 import torch
 from torch._C import _AutoDispatchBelowAutograd
 
+from ._ops import ops
+
 _is_compiling = torch.compiler.is_compiling
 _is_grad_enabled = torch.is_grad_enabled
 
@@ -24,8 +26,8 @@ def _direct(operator):
     return call
 
 
-add_rms_norm = _direct(torch.ops.neuron_kernels.add_rms_norm.default)
-flash_attention = _direct(torch.ops.neuron_kernels.flash_attention.default)
-fused_mlp = _direct(torch.ops.neuron_kernels.fused_mlp.default)
-layer_norm = _direct(torch.ops.neuron_kernels.layer_norm.default)
-rms_norm = _direct(torch.ops.neuron_kernels.rms_norm.default)
+add_rms_norm = _direct(ops.add_rms_norm.default)
+flash_attention = _direct(ops.flash_attention.default)
+fused_mlp = _direct(ops.fused_mlp.default)
+layer_norm = _direct(ops.layer_norm.default)
+rms_norm = _direct(ops.rms_norm.default)

@@ -5,11 +5,11 @@ Strides are exactly those of the C++ operators; sizes stay symbolic, so that one
 
 import torch
 
-_NAMESPACE = "neuron_kernels"
+from ._build import NAMESPACE
 
 
 def _fake(name):
-    return torch.library.register_fake(f"{_NAMESPACE}::{name}")
+    return torch.library.register_fake(f"{NAMESPACE}::{name}")
 
 
 def _check_width(call, argument, got, want):

@@ -5,9 +5,9 @@ import inspect
 import torch
 from torch import nn
 
-from neuron_kernels import modules
-from neuron_kernels.add_norm import fused_forward
-from neuron_kernels.autograd import ACTIVATIONS
+from . import modules
+from .add_norm import fused_forward
+from .autograd import ACTIVATIONS
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _GATED_LAYERS = ("gate_proj", "up_proj", "down_proj")

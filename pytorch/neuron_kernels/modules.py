@@ -8,7 +8,7 @@ import functools
 
 from torch import nn
 
-from neuron_kernels import direct
+from . import direct
 
 
 class Patched:
@@ -124,7 +124,7 @@ class AddNorm(Patched):
 
     @classmethod
     def members(cls, original):
-        from neuron_kernels.add_norm import fused_forward
+        from .add_norm import fused_forward
 
         return {"forward": fused_forward(original)}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from neuron_kernels import matching, modules, transformers_attention
+from . import matching, modules, transformers_attention
 
 _RECORD = "_neuron_kernels_patch"
 

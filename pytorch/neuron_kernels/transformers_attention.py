@@ -1,4 +1,4 @@
-"""Transformers' attention interface on flash_attention, under the name "neuron_kernels".
+"""Transformers' attention interface on flash_attention, under the name of this build ("neuron_kernels").
 
 What the operator lacks (dropout, softcap, attention sinks ..) goes to Transformers' own functions, and is counted.
 """
@@ -8,9 +8,10 @@ from collections import Counter
 
 import torch
 
-from neuron_kernels import direct
+from . import direct
+from ._build import NAMESPACE
 
-NAME = "neuron_kernels"
+NAME = NAMESPACE  # two builds in one process do not share it
 
 # Calls that went to Transformers' own attention, by reason. Not counted inside torch.compile.
 fallbacks = Counter()
@@ -20,7 +21,7 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def register():
-    """Makes "neuron_kernels" an attention implementation that any Transformers model can be set to."""
+    """Makes NAME an attention implementation that any Transformers model can be set to."""
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface
 
