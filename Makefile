@@ -1,5 +1,9 @@
 # make demo    a language model on these kernels, against stock PyTorch
 # make test    every test; `make bench`, `make lint`, `make format`, `make clean` as they say
+# make hub         the `kernels` command, as build/hub/cli/kernels
+# make conformance the registry against the real Hugging Face clients
+# make acceptance  that, faults, kill -9 and fuzzing; an hour at most
+# make bench-hub   client and registry against the Hugging Face clients, curl and nginx
 #
 # Each target installs what it misses: Debian packages (as root), Python packages into .venv. Repeats are quick.
 # PYTHON names the interpreter for .venv, TORCH_INDEX_URL an index to take PyTorch from, JOBS the compilers at a time.
@@ -11,18 +15,21 @@ export PYTHON ?= python3
 export JOBS ?= $(shell nproc)
 
 BUILD_PACKAGES := g++ ccache ca-certificates python3 python3-venv
-TEST_PACKAGES := $(BUILD_PACKAGES) binutils clang cmake ninja-build catch2 libeigen3-dev
+HUB_PACKAGES := $(BUILD_PACKAGES) cmake ninja-build pkg-config git libcurl4-openssl-dev libgit2-dev libssl-dev \
+	liblz4-dev libmicrohttpd-dev libcmark-gfm-dev libcmark-gfm-extensions-dev nlohmann-json3-dev libtomlplusplus-dev \
+	libcli11-dev
+TEST_PACKAGES := $(HUB_PACKAGES) binutils clang catch2 libeigen3-dev
 # qemu-user runs test programs on a CPU without AVX; only x86-64 has such a test.
 TEST_PACKAGES += $(if $(filter x86_64,$(shell uname -m)),qemu-user)
 BENCH_PACKAGES := $(BUILD_PACKAGES) cmake ninja-build libeigen3-dev libbenchmark-dev libopenblas-dev libdnnl-dev
 LINT_PACKAGES := $(TEST_PACKAGES) clang-format clang-tidy
 
-CXX_FILES = $(shell find include reference tests bench examples pytorch/csrc -name '*.[hc]pp' -o -name '*.inl')
+CXX_FILES = $(shell find include hub cli c reference tests bench examples pytorch/csrc -name '*.[hc]pp' -o -name '*.inl')
 PACKAGE_FILES := kernel.toml $(shell find include pytorch/csrc pytorch/neuron_kernels pytorch/setup.py \
 	pytorch/pyproject.toml -name '*.[hc]pp' -o -name '*.inl' -o -name '*.py' -o -name '*.toml')
 SETUP_FILES := scripts/setup.sh scripts/download_size.py pytorch/requirements-demo.txt pytorch/requirements-models.txt
 
-.PHONY: help demo test bench format lint clean
+.PHONY: help demo test bench format lint clean hub conformance acceptance bench-hub
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
@@ -46,6 +53,19 @@ bench: debian-bench .venv/package.stamp
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE .venv/bin/python bench/bench_torch.py
 	.venv/bin/python scripts/bench_report.py
 
+hub: debian-hub
+	cmake -G Ninja -S . -B build/hub -DNEURON_KERNELS_TESTS=OFF -DNEURON_KERNELS_HUB=ON
+	cmake --build build/hub -j $(JOBS)
+
+conformance: hub .venv/hub.stamp
+	scripts/conformance.sh
+
+acceptance: debian-acceptance hub .venv/hub.stamp
+	@scripts/acceptance.sh
+
+bench-hub: debian-bench-hub hub .venv/hub.stamp
+	.venv/bin/python bench/hub/bench_hub.py
+
 format: debian-lint
 	clang-format -i $(CXX_FILES)
 
@@ -55,9 +75,12 @@ lint: debian-lint .venv/lint.stamp
 clean:
 	rm -rf build .venv pytorch/build pytorch/*.egg-info
 
-.PHONY: debian-build debian-test debian-bench debian-lint
+.PHONY: debian-build debian-test debian-bench debian-lint debian-hub debian-acceptance debian-bench-hub
 debian-build: ; @scripts/setup.sh debian $(BUILD_PACKAGES)
 debian-test: ; @scripts/setup.sh debian $(TEST_PACKAGES)
+debian-hub: ; @scripts/setup.sh debian $(HUB_PACKAGES)
+debian-acceptance: ; @scripts/setup.sh debian $(HUB_PACKAGES) clang
+debian-bench-hub: ; @scripts/setup.sh debian $(HUB_PACKAGES) curl nginx openssl wrk wrk
 debian-bench: ; @scripts/setup.sh debian $(BENCH_PACKAGES)
 debian-lint: ; @scripts/setup.sh debian $(LINT_PACKAGES)
 

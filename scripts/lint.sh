@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 failed=0
 
 printf '\n==> clang-format\n'
-find include reference tests bench examples pytorch/csrc -name '*.[hc]pp' -o -name '*.inl' |
+find include hub cli c reference tests bench examples pytorch/csrc -name '*.[hc]pp' -o -name '*.inl' |
   xargs clang-format --dry-run -Werror || failed=1
 
 # Headers are checked through one unit that includes them all; files of PyTorch's side need its headers and are not.

@@ -1,28 +1,18 @@
 #!/usr/bin/env bash
 # Runs every test, goes on after a failure, and ends with a table and the line "N passed, N failed".
 #
-# Called by `make test`, which installs what is missing. Results as JUnit files in build/results.
+# Called by `make test`, which installs what is missing. Results as JUnit files in build/results/test.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
-results=$PWD/build/results
-rm -rf "$results"
-mkdir -p "$results"
-
-# step NAME COMMAND...: runs the command, shows its time, and notes name, exit code and seconds for the summary.
-step() {
-  local name=$1 code=0 start=$SECONDS
-  shift
-  printf '\n==> %s: %s\n' "$name" "$*"
-  "$@" || code=$?
-  printf '%s\t%s\t%s\n' "$name" "$code" $((SECONDS - start)) >>"$results/steps.tsv"
-  return $code
-}
+suite=test
+source scripts/steps.sh
 
 # -k 0: one file that does not compile must not hide the tests of the others.
 build_and_test() {
   local type=$1 tree=build/${1,,} name=${1,,}
-  step "$name.configure" cmake -G Ninja -S . -B "$tree" -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_COMPILER=g++ || return
+  step "$name.configure" cmake -G Ninja -S . -B "$tree" -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_COMPILER=g++ \
+    -DNEURON_KERNELS_HUB=ON || return
   step "$name.build" cmake --build "$tree" -j "$jobs" -- -k 0
   step "$name.ctest" ctest --test-dir "$tree" -j "$jobs" --output-on-failure --no-tests=error \
     --output-junit "$results/$name.ctest.xml"
@@ -30,6 +20,7 @@ build_and_test() {
 
 build_and_test Release
 build_and_test Sanitize
-step pytest .venv/bin/python -m pytest -q pytorch/tests tests/acceptance --junitxml "$results/pytest.xml"
+step pytest .venv/bin/python -m pytest -q pytorch/tests tests/acceptance --ignore tests/acceptance/hub \
+  --junitxml "$results/pytest.xml"
 
 .venv/bin/python scripts/test_summary.py "$results"

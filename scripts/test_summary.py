@@ -1,4 +1,6 @@
-"""Sums up a run of scripts/test.sh: a table of its steps, then "N passed, N failed". Exit code 1 on any failure.
+"""Sums up a run of test.sh or acceptance.sh: a table of its steps, then "N passed, N failed".
+
+Exit code 1 on any failure.
 
 usage: test_summary.py RESULTS_FOLDER        with steps.tsv (name, exit code, seconds) and NAME.xml (JUnit)
 """
