@@ -289,7 +289,7 @@ def test_every_help_ends_in_examples(kernels):
         assert "kernels " in text.split("Examples:\n")[1], command
 
 
-def test_usage_errors(kernels):
+def test_usage_errors(kernels, tmp_path):
     for arguments in (
         [],
         ["frobnicate"],
@@ -298,7 +298,7 @@ def test_usage_errors(kernels):
         ["pull", "a/b@1", "--parallel", "0"],
         ["pull", "../x@1"],
     ):
-        run = kernels(*arguments)
+        run = kernels(*arguments, cwd=tmp_path)  # where there is no kernel.toml
         assert run.code == CODE["usage"], arguments
         assert run.err.startswith("error: ") and "hint: " in run.err
         assert run.out == ""
