@@ -291,7 +291,7 @@ class HttpServer::State {
       r.step = Request::Step::working;
       watch.answering(connection);
       MHD_suspend_connection(connection);
-      workers.post([this, connection, &r] {
+      workers.post([connection, &r] {
         r.reply = answer_of([&] { return r.exchange->finish(); });
         r.exchange.reset();
         r.step = Request::Step::ready;
