@@ -11,8 +11,8 @@ namespace nk = neuron_kernels;
 int main() {
   const int m = 300, n = 200, k = 200;
   std::vector<float> a(m * k), b(k * n, 0.f), bias(n, -1.f), dst(m * n);
-  for (int i = 0; i < m * k; ++i) a[static_cast<std::size_t>(i)] = static_cast<float>(i % 17) - 8.f;
-  for (int i = 0; i < k; ++i) b[static_cast<std::size_t>(i * n + i)] = 2.f;  // b = 2 I
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 17) - 8.f;
+  for (std::size_t i = 0; i < k; ++i) b[i * n + i] = 2.f;  // b = 2 I
 
   nk::MatmulOptions options;
   options.bias = nk::ConstView(bias.data(), {n});

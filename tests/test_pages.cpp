@@ -33,7 +33,7 @@ class Matrix {
   Matrix(int rows, int cols, int row_step, int col_step)
       : rows_(rows), cols_(cols), row_step_(row_step), col_step_(col_step) {
     const int used = rows > 0 && cols > 0 ? (rows - 1) * row_step + (cols - 1) * col_step + 1 : 0;
-    values_.assign(static_cast<std::size_t>(used + 2 * guard), std::bit_cast<float>(guard_bits));
+    values_.assign(static_cast<std::size_t>(used) + 2 * guard, std::bit_cast<float>(guard_bits));
     element_.assign(values_.size(), false);
     for (int i = 0; i < rows; ++i) {
       for (int j = 0; j < cols; ++j) element_[place(i, j)] = true;
@@ -69,7 +69,7 @@ class Matrix {
   static constexpr std::uint32_t guard_bits = 0x7fc0dead;
 
   std::size_t place(int i, int j) const {
-    return static_cast<std::size_t>(guard + i * row_step_ + j * col_step_);
+    return static_cast<std::size_t>(std::int64_t{guard} + i * row_step_ + j * col_step_);
   }
 
   int rows_, cols_, row_step_, col_step_;

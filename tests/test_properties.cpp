@@ -166,6 +166,7 @@ TEST_CASE("calls from several threads at once on one pool give the same bits") {
     std::atomic<int> different = 0;
     {
       std::vector<std::jthread> callers;
+      callers.reserve(4);
       for (int i = 0; i < 4; ++i) {
         // A copy each: copying a Tensor lifts the poison of its guards for a moment.
         callers.emplace_back([&, mine = attention] {

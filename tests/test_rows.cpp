@@ -108,7 +108,7 @@ TEST_CASE("reduce") {
           exact += static_cast<double>(x), magnitude += std::fabs(static_cast<double>(x));
           hi = x > hi ? x : hi, lo = x < lo ? x : lo;
         }
-        const auto k = static_cast<std::size_t>(2 * i);
+        const auto k = 2 * static_cast<std::size_t>(i);
         CHECK(std::fabs(static_cast<double>(sum[k]) - exact) <= sum_depth(*page, n) * 0x1p-24 * magnitude);
         CHECK(largest[k] == hi);
         CHECK(smallest[k] == lo);
@@ -125,7 +125,7 @@ TEST_CASE("reduce") {
       for (int i = 0; i < rows; ++i) {
         int exact = 0;
         for (int j = 0; j < n; ++j) exact += (j * 7 + i) % 15 - 7;
-        CHECK(sum[static_cast<std::size_t>(2 * i)] == static_cast<float>(exact));
+        CHECK(sum[2 * static_cast<std::size_t>(i)] == static_cast<float>(exact));
       }
     }
   }
@@ -183,13 +183,13 @@ TEST_CASE(
             exact += static_cast<double>(dst.at(i, j));
             magnitude += std::fabs(static_cast<double>(dst.at(i, j)));
           }
-          const double error = std::fabs(static_cast<double>(sum[static_cast<std::size_t>(2 * i)]) - exact);
+          const double error = std::fabs(static_cast<double>(sum[2 * static_cast<std::size_t>(i)]) - exact);
           CHECK(error <= sum_depth(*page, n) * 0x1p-24 * magnitude);
           float alone = 0;  // the order depends on n alone
           std::vector<float> row(static_cast<std::size_t>(n + 1));
           page->activate(act, {row.data(), 0}, {a.data() + i * a.step, 0}, {scale.in().data + 3 * i, 0},
                          bias.in(), {&alone, 0}, 1, n);
-          CHECK(bits_of(sum[static_cast<std::size_t>(2 * i)]) == bits_of(alone));
+          CHECK(bits_of(sum[2 * static_cast<std::size_t>(i)]) == bits_of(alone));
         }
         CHECK(sum[1] == -1.0f);
         Matrix same = a;
