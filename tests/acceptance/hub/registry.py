@@ -86,7 +86,7 @@ class Registry:
         return int(found[1]) * 1024
 
     def make_repositories(self, owner: str, count: int) -> None:
-        """many-0000 and so on, by the API."""
+        """many-00000 and so on, by the API."""
         import http.client
 
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
