@@ -246,7 +246,7 @@ class Engines {
     const auto in_place = [column](const Tile& t) {
       return t.storage == DType::f32 && (column ? t.p_step : t.f() == 1 ? 1 : t.f_step) == 1;
     };
-    bool all_in_place = dst.dtype() == DType::f32 && in_place(dst);
+    bool all_in_place = in_place(dst) && (dst.dtype() == DType::f32 || !column);
     std::array<RowsIn, sources> in{};
     for (std::size_t i = 0; i < sources; ++i) {
       all_in_place = all_in_place && in_place(*src[i]);
@@ -254,7 +254,9 @@ class Engines {
     }
     if (all_in_place) {
       const int rows = column ? 1 : dst.p(), n = column ? dst.p() : dst.f();
-      return call({dst.f32_data(), dst.p_step}, in.data(), 0, rows, n);
+      call({dst.f32_data(), dst.p_step}, in.data(), 0, rows, n);
+      if (dst.dtype() != DType::f32) round(dst);
+      return;
     }
     rows_by({dst, src.data(), sources, flat}, &call,
             [](const void* context, RowsOut d, const RowsIn* s, int row, int rows, int n) {
@@ -270,18 +272,11 @@ class Engines {
   };
   using RowCall = void (*)(const void* context, RowsOut d, const RowsIn* s, int row, int rows, int n);
 
-  // for_rows without the type of its call, so that there is one copy of this.
+  // The other cases of for_rows, without the type of its call, so that there is one copy of this.
   void rows_by(const RowOperands& x, const void* context, RowCall call) {
     constexpr std::size_t most_sources = 2;
     std::array<RowsIn, most_sources> in{};
-    bool in_place = x.dst.is_f32_rows();
-    for (std::size_t i = 0; i < x.sources; ++i) in_place = in_place && x.src[i]->is_f32_rows();
-    if (in_place && (x.dst.f() != 1 || !x.flat)) {
-      for (std::size_t i = 0; i < x.sources; ++i) in[i] = rows_in(*x.src[i]);
-      call(context, {x.dst.f32_data(), x.dst.p_step}, in.data(), 0, x.dst.p(), x.dst.f());
-      if (x.dst.dtype() != DType::f32) round(x.dst);
-      return;
-    }
+    bool in_place = false;
     Tile to = x.dst;
     std::array<Tile, most_sources> from;
     for (std::size_t i = 0; i < x.sources; ++i) from[i] = *x.src[i];
