@@ -30,6 +30,17 @@ sys.path.insert(0, str(ROOT / "tests" / "acceptance" / "hub"))
 from registry import Registry, free_port  # noqa: E402
 
 FILES, FILE_BYTES, PARALLEL = 200, 100_000, 8
+VARIANT = "build/torch-universal"
+METADATA = json.dumps(
+    {
+        "name": "bench",
+        "id": "_bench",
+        "version": 1,
+        "license": "MIT",
+        "python-depends": [],
+        "backend": {"type": "cpu"},
+    }
+).encode()
 
 
 @dataclass
@@ -145,11 +156,9 @@ class Bench:
         self.goal("start-up over curl --version", "x", "<= 1.2", 1.2, ours.median / curl.median)
 
     def small_files(self) -> None:
-        variant = "build/torch-universal"
-        data = {f"{variant}/f{i:03d}.bin": os.urandom(FILE_BYTES) for i in range(FILES - 2)}
-        data[f"{variant}/__init__.py"] = b"x = 1\n"
-        metadata = {"name": "bench", "id": "_bench", "version": 1, "license": "MIT", "python-depends": []}
-        data[f"{variant}/metadata.json"] = json.dumps(metadata | {"backend": {"type": "cpu"}}).encode()
+        data = {f"{VARIANT}/f{i:03d}.bin": os.urandom(FILE_BYTES) for i in range(FILES - 2)}
+        data[f"{VARIANT}/__init__.py"] = b"x = 1\n"
+        data[f"{VARIANT}/metadata.json"] = METADATA
         repository, commit = self.push("bench-small", data)
         url = f"{self.registry.endpoint}/kernels/{repository}/resolve/{commit}"
 
@@ -208,12 +217,9 @@ class Bench:
                 file.write(block[:left])
                 digest.update(block[:left])
                 left -= len(block)
-        metadata = {"name": "bench", "id": "_bench", "version": 1, "license": "MIT", "python-depends": []}
-        described = json.dumps(metadata | {"backend": {"type": "cpu"}}).encode()
-        variant = "build/torch-universal"
-        files = {f"{variant}/large.bin": path, f"{variant}/metadata.json": described, f"{variant}/__init__.py": b""}
+        files = {f"{VARIANT}/large.bin": path, f"{VARIANT}/metadata.json": METADATA, f"{VARIANT}/__init__.py": b""}
         repository, commit = self.push("bench-large", files)
-        url = f"{self.registry.endpoint}/kernels/{repository}/resolve/{commit}/{variant}/large.bin"
+        url = f"{self.registry.endpoint}/kernels/{repository}/resolve/{commit}/{VARIANT}/large.bin"
 
         def ours(folder: Path) -> Run:
             return measured([self.options.kernels, "pull", f"{repository}@{commit}"], self.env(folder))
@@ -238,8 +244,8 @@ class Bench:
     def downloaders(self, clients: int = 256, size: int = 1 << 20) -> None:
         """256 connections that get the file again and again, from our server and from nginx."""
         content = os.urandom(size)
-        repository, commit = self.push("bench-shared", {"build/torch-universal/shared.bin": content})
-        target = f"/kernels/{repository}/resolve/{commit}/build/torch-universal/shared.bin"
+        repository, commit = self.push("bench-shared", {f"{VARIANT}/shared.bin": content})
+        target = f"/kernels/{repository}/resolve/{commit}/{VARIANT}/shared.bin"
         headers = {"Authorization": f"Bearer {self.registry.writer}"}
         if self.registry.get(target, headers) != content:
             raise RuntimeError("the registry serves other bytes than were pushed")

@@ -1,5 +1,6 @@
 """A `kernels serve` on loopback with throw-away users, for tests and benchmarks."""
 
+import http.client
 import json
 import os
 import re
@@ -87,8 +88,6 @@ class Registry:
 
     def make_repositories(self, owner: str, count: int) -> None:
         """many-00000 and so on, by the API."""
-        import http.client
-
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.writer}", "Content-Type": "application/json"}
         for i in range(count):

@@ -63,9 +63,9 @@ def test_e02_read_only_cache(hub, kernels, package, offline):
         subprocess.run(["chmod", "-R", "u+w", kernels.home], check=True)
 
 
-def test_e03_resumes_after_kill(hub, kernels):
-    name, size = "trusted/resume", 20_000_000
-    data = content(size, "resume")
+def kill_at_half(hub, kernels, name, size):
+    """Starts a pull of `name`, whose big.bin stops at its half, and kills it while it waits for the rest."""
+    data = content(size, name)
     hub.publish(name, variant("torch-universal", {"big.bin": data}))
     hub.fault(
         {"path": "big.bin", "action": "drop", "after": size // 2},
@@ -81,6 +81,12 @@ def test_e03_resumes_after_kill(hub, kernels):
     finally:
         process.kill()
         process.wait()
+    return data
+
+
+def test_e03_resumes_after_kill(hub, kernels):
+    name, size = "trusted/resume", 20_000_000
+    data = kill_at_half(hub, kernels, name, size)
     assert any(".incomplete" in blob for blob in kernels.blobs(name))
     hub.clear()
     path = kernels("pull", f"{name}@1").path
@@ -90,17 +96,8 @@ def test_e03_resumes_after_kill(hub, kernels):
 
 
 def test_e03_damaged_partial_is_fetched_anew(hub, kernels):
-    name, size = "trusted/damaged-partial", 2_000_000
-    data = content(size, "partial")
-    hub.publish(name, variant("torch-universal", {"big.bin": data}))
-    hub.fault(
-        {"path": "big.bin", "action": "drop", "after": size // 2},
-        {"path": "big.bin", "action": "delay", "seconds": 60},
-    )
-    process = kernels.start("pull", f"{name}@1")
-    time.sleep(2.0)
-    process.kill()
-    process.wait()
+    name = "trusted/damaged-partial"
+    data = kill_at_half(hub, kernels, name, 2_000_000)
     (partial,) = [p for p in (kernels.repo(name) / "blobs").iterdir() if p.suffix == ".incomplete"]
     with partial.open("r+b") as file:
         file.write(b"damage")

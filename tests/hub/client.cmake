@@ -1,8 +1,0 @@
-# Tests of the client: what it makes of names, variables, headers and files.
-foreach(name IN ITEMS cache environment http partial reference revision variant variant_metadata)
-  add_executable(test_hub_${name} ${CMAKE_CURRENT_LIST_DIR}/test_${name}.cpp)
-  test_program(test_hub_${name})
-  target_link_libraries(test_hub_${name} PRIVATE hub)
-  add_test(NAME hub.${name} COMMAND test_hub_${name})
-  set_tests_properties(hub.${name} PROPERTIES LABELS hub TIMEOUT 300)
-endforeach()
