@@ -1,7 +1,6 @@
 #include "hub/registry/accounts.hpp"
 
 #include <fcntl.h>
-#include <openssl/rand.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "hub/error.hpp"
 #include "hub/files.hpp"
 #include "hub/registry/git_repository.hpp"
+#include "hub/registry/secrets.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -59,14 +59,14 @@ std::string Accounts::text_of(const Data& data) {
   return document.dump(1) + "\n";
 }
 
-Accounts::Data Accounts::current() const {
+std::shared_ptr<const Accounts::Data> Accounts::current() const {
   const std::scoped_lock lock(mutex_);
   std::error_code absent;
   const auto time = std::filesystem::last_write_time(file_, absent);
-  if (absent) return {};
+  if (absent) return std::make_shared<const Data>();
   const auto size = std::filesystem::file_size(file_, absent);
-  if (time != read_at_ || size != read_size_) {
-    data_ = parse(read_file(file_));
+  if (data_ == nullptr || time != read_at_ || size != read_size_) {
+    data_ = std::make_shared<const Data>(parse(read_file(file_)));
     read_at_ = time;
     read_size_ = size;
   }
@@ -80,36 +80,36 @@ void Accounts::change(const std::function<void(Data&)>& edit) {
   if (!lock || ::flock(lock.get(), LOCK_EX) != 0) {
     throw HubError(ErrorKind::storage, "cannot lock " + lock_file.string());
   }
-  Data data = current();
+  Data data = *current();
   edit(data);
   write_file(file_, text_of(data), 0600, Sync::yes);
 }
 
 std::optional<Identity> Accounts::identify(std::string_view token) const {
-  const Data data = current();
-  const auto found = data.tokens.find(sha256_hex(token));
-  if (found == data.tokens.end()) return std::nullopt;
+  const auto data = current();
+  const auto found = data->tokens.find(sha256_hex(token));
+  if (found == data->tokens.end()) return std::nullopt;
   Identity who{found->second.user, {}, found->second};
-  for (const auto& [name, o] : data.organisations) {
+  for (const auto& [name, o] : data->organisations) {
     if (o.members.contains(who.name)) who.organisations.push_back(name);
   }
   return who;
 }
 
-bool Accounts::is_user(const std::string& name) const { return current().users.contains(name); }
 std::vector<std::string> Accounts::users() const {
-  const Data data = current();
-  return {data.users.begin(), data.users.end()};
+  const auto data = current();
+  return {data->users.begin(), data->users.end()};
 }
-std::map<std::string, Organisation> Accounts::organisations() const { return current().organisations; }
+std::map<std::string, Organisation> Accounts::organisations() const { return current()->organisations; }
 std::optional<Organisation> Accounts::organisation(const std::string& name) const {
-  const Data data = current();
-  const auto found = data.organisations.find(name);
-  return found != data.organisations.end() ? std::optional(found->second) : std::nullopt;
+  const auto data = current();
+  const auto found = data->organisations.find(name);
+  return found != data->organisations.end() ? std::optional(found->second) : std::nullopt;
 }
 std::vector<Token> Accounts::tokens() const {
+  const auto data = current();
   std::vector<Token> all;
-  for (const auto& [hash, token] : current().tokens) all.push_back(token);
+  for (const auto& [hash, token] : data->tokens) all.push_back(token);
   return all;
 }
 
@@ -165,11 +165,8 @@ void Accounts::add_member(const std::string& organisation, const std::string& us
 
 std::string Accounts::add_token(const std::string& user, const std::string& name, bool write) {
   constexpr std::string_view alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789ab";
-  unsigned char random[34];
-  if (RAND_bytes(random, sizeof random) != 1)
-    throw HubError(ErrorKind::failed, "OpenSSL has no random numbers");
   std::string token = "hf_";
-  for (const unsigned char byte : random) token += alphabet[byte % alphabet.size()];
+  for (const char c : random_bytes(34)) token += alphabet[static_cast<unsigned char>(c) % alphabet.size()];
   change([&](Data& data) {
     if (!data.users.contains(user)) unknown("user", user);
     data.tokens[sha256_hex(token)] = {user, name, iso_date(std::time(nullptr)), write};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -43,7 +44,6 @@ class Accounts {
 
   /// Whose token this is; nothing if it is nobody's.
   std::optional<Identity> identify(std::string_view token) const;
-  bool is_user(const std::string& name) const;
   std::optional<Organisation> organisation(const std::string& name) const;
   std::vector<std::string> users() const;
   std::map<std::string, Organisation> organisations() const;
@@ -67,14 +67,14 @@ class Accounts {
     std::map<std::string, Token> tokens;  // by SHA-256
   };
 
-  Data current() const;
+  std::shared_ptr<const Data> current() const;
   void change(const std::function<void(Data&)>& edit);
   static Data parse(const std::string& text);
   static std::string text_of(const Data& data);
 
   std::filesystem::path file_;
   mutable std::mutex mutex_;
-  mutable Data data_;
+  mutable std::shared_ptr<const Data> data_;
   mutable std::filesystem::file_time_type read_at_{};
   mutable std::uintmax_t read_size_ = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "hub/error.hpp"
 #include "hub/registry/service.hpp"
+#include "hub/url.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -111,7 +112,7 @@ std::unique_ptr<Exchange> Service::resolve(const Call& call, const RepositoryKey
                   {"ETag", "\"" + etag + "\""},
                   {"Accept-Ranges", "bytes"},
                   {"Content-Type", "application/octet-stream"},
-                  {"Content-Disposition", "inline; filename*=UTF-8''" + percent_encoded(name)},
+                  {"Content-Disposition", "inline; filename*=UTF-8''" + encode_segment(name)},
                   // What a package holds is data, whatever it says: a browser must not run it as this site's.
                   {"Content-Security-Policy", "default-src 'none'; sandbox"},
                   {"X-Content-Type-Options", "nosniff"}};

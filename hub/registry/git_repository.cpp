@@ -123,7 +123,8 @@ void GitRepository::create(const std::filesystem::path& folder, const std::strin
   start_libgit2();
   git_repository* repository = nullptr;
   git_repository_init_options options{};
-  check(git_repository_init_options_init(&options, GIT_REPOSITORY_INIT_OPTIONS_VERSION), "create a repository");
+  check(git_repository_init_options_init(&options, GIT_REPOSITORY_INIT_OPTIONS_VERSION),
+        "create a repository");
   options.flags = GIT_REPOSITORY_INIT_BARE | GIT_REPOSITORY_INIT_MKPATH | GIT_REPOSITORY_INIT_NO_REINIT;
   options.initial_head = "main";
   check(git_repository_init_ext(&repository, folder.c_str(), &options), "create a repository");

@@ -1,6 +1,5 @@
 // What a request says and an answer holds: addresses, parameters, bodies in memory.
 #include <algorithm>
-#include <cstdio>
 
 #include "hub/registry/http_server.hpp"
 
@@ -42,20 +41,20 @@ class Bodiless final : public Exchange {
 
 }  // namespace
 
-Reply Reply::json(std::string document, int status) {
+Reply Reply::of(const char* type, std::string content, int status) {
   Reply reply;
   reply.status = status;
-  reply.fields.emplace_back("Content-Type", "application/json; charset=utf-8");
-  reply.body = std::move(document);
+  reply.fields.emplace_back("Content-Type", type);
+  reply.body = std::move(content);
   return reply;
 }
 
+Reply Reply::json(std::string document, int status) {
+  return of("application/json; charset=utf-8", std::move(document), status);
+}
+
 Reply Reply::text(std::string content, int status) {
-  Reply reply;
-  reply.status = status;
-  reply.fields.emplace_back("Content-Type", "text/plain; charset=utf-8");
-  reply.body = std::move(content);
-  return reply;
+  return of("text/plain; charset=utf-8", std::move(content), status);
 }
 
 std::unique_ptr<Exchange> with_body(std::size_t most_bytes, std::function<Reply(std::string)> answer) {
@@ -140,21 +139,6 @@ std::string percent_decoded(std::string_view text, bool plus_is_blank) {
     }
   }
   return plain;
-}
-
-std::string percent_encoded(std::string_view text, std::string_view also_safe) {
-  constexpr std::string_view safe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  std::string encoded;
-  for (const char c : text) {
-    if (safe.find(c) != safe.npos || also_safe.find(c) != also_safe.npos) {
-      encoded += c;
-    } else {
-      char digits[4];
-      std::snprintf(digits, sizeof digits, "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      encoded += digits;
-    }
-  }
-  return encoded;
 }
 
 }  // namespace neuron_kernels::hub::registry

@@ -44,6 +44,7 @@ struct Reply {
   Descriptor file;
   std::uint64_t file_offset = 0, file_bytes = 0;
 
+  static Reply of(const char* type, std::string content, int status = 200);
   static Reply json(std::string document, int status = 200);
   static Reply text(std::string content, int status = 200);
 };
@@ -107,6 +108,5 @@ class HttpServer {
 };
 
 std::string percent_decoded(std::string_view text, bool plus_is_blank);
-std::string percent_encoded(std::string_view text, std::string_view also_safe = {});
 
 }  // namespace neuron_kernels::hub::registry

@@ -58,12 +58,8 @@ std::unique_ptr<Exchange> Service::metrics() {
               " " + std::to_string(value) + "\n";
     };
     figure("kernels_requests_total", "counter", "Requests since the start.", requests_);
-    std::uint64_t repositories = 0;
-    for (const RepositoryType type : all_types) repositories += repositories_.list(type, "", "").size();
-    figure("kernels_repositories", "gauge", "Repositories of all types.", repositories);
-    Reply reply = Reply::text(text);
-    reply.fields = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}};
-    return reply;
+    figure("kernels_repositories", "gauge", "Repositories of all types.", repositories_.count());
+    return Reply::of("text/plain; version=0.0.4; charset=utf-8", std::move(text));
   });
 }
 

@@ -65,10 +65,8 @@ std::unique_ptr<Exchange> Service::lfs_batch(const Call& call, const RepositoryK
       }
       objects.push_back(std::move(answer));
     }
-    Reply reply = Reply::json(
-        json{{"transfer", transfer}, {"objects", std::move(objects)}, {"hash_algo", "sha256"}}.dump());
-    reply.fields = {{"Content-Type", "application/vnd.git-lfs+json"}};
-    return reply;
+    const json answer{{"transfer", transfer}, {"objects", std::move(objects)}, {"hash_algo", "sha256"}};
+    return Reply::of("application/vnd.git-lfs+json", answer.dump());
   });
 }
 
@@ -137,7 +135,7 @@ std::unique_ptr<Exchange> Service::lfs_transfer(const Call& call, const Parts& r
                                           size = right->at("size").get<std::uint64_t>()](const std::string&) {
       Objects::Incoming whole(objects_);
       const std::uint64_t count = (size + limits_.part_bytes - 1) / limits_.part_bytes;
-      for (std::uint64_t i = 1; i <= count; ++i) whole.write(bytes_of(read_file(parts / std::to_string(i))));
+      for (std::uint64_t i = 1; i <= count; ++i) whole.append(parts / std::to_string(i));
       if (whole.finish() != oid || whole.size() != size) {
         throw HttpError{
             400, "the parts have the SHA-256 " + whole.finish() + ", not " + oid + " as announced", {}, {}};

@@ -1,5 +1,6 @@
 #include "hub/registry/objects.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,16 @@ void Objects::Incoming::write(Bytes data) {
   file_.write(data);
   hasher_.add(data);
   size_ += data.size();
+}
+
+void Objects::Incoming::append(const fs::path& file) {
+  const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in) throw HubError(ErrorKind::not_found, "cannot read " + file.string() + ": " + std::strerror(errno));
+  constexpr std::uint64_t piece = 1 << 18;
+  const std::uint64_t bytes = fs::file_size(file);
+  for (std::uint64_t at = 0; at < bytes; at += piece) {
+    write(bytes_of(read_at(in.get(), at, static_cast<std::size_t>(std::min(piece, bytes - at)))));
+  }
 }
 
 const std::string& Objects::Incoming::finish() {

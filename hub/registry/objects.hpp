@@ -27,6 +27,8 @@ class Objects {
    public:
     explicit Incoming(const Objects& objects);
     void write(Bytes data);
+    /// The content of a file, piece by piece. Errors: HubError storage, not_found.
+    void append(const std::filesystem::path& file);
     std::uint64_t size() const { return size_; }
     /// Ends the content; its SHA-256.
     const std::string& finish();

@@ -99,19 +99,17 @@ json Service::info_of(const RepositoryKey& key, const RepositorySettings& settin
 
 std::unique_ptr<Exchange> Service::list_repositories(const Call& call, RepositoryType type) {
   return without_body([this, call, type] {
-    auto keys = repositories_.list(type, call.head.parameter("search"), call.head.parameter("author"));
-    std::erase_if(keys, [&](const RepositoryKey& key) {
-      const auto settings = repositories_.find(key);
-      return !settings || (settings->is_private && !call.who.member_of(key.owner()));
+    auto entries = repositories_.list(type, call.head.parameter("search"), call.head.parameter("author"));
+    std::erase_if(entries, [&](const Repositories::Entry& entry) {
+      return entry.second.is_private && !call.who.member_of(entry.first.owner());
     });
     Fields fields;
     json list = json::array();
-    for (const RepositoryKey& key : page_of(call.head, keys, 100, fields)) {
-      const auto settings = repositories_.find(key);
-      if (!settings) continue;
+    for (const auto& [key, settings] : page_of(call.head, entries, 100, fields)) {
+      if (!repositories_.find(key)) continue;  // deleted meanwhile
       const GitRepository repository = open(key);
       if (const auto head = repository.resolve("main")) {
-        list.push_back(info_of(key, *settings, repository, *head, false, false));
+        list.push_back(info_of(key, settings, repository, *head, false, false));
       }
     }
     Reply reply = Reply::json(list.dump());

@@ -90,17 +90,23 @@ std::optional<RepositorySettings> Repositories::find(const RepositoryKey& key) c
   return found != index_.end() ? std::optional(found->second) : std::nullopt;
 }
 
-std::vector<RepositoryKey> Repositories::list(RepositoryType type, std::string_view search,
-                                              std::string_view owner) const {
+std::vector<Repositories::Entry> Repositories::list(RepositoryType type, std::string_view search,
+                                                    std::string_view owner) const {
   const std::string wanted = lower(search);
-  std::vector<RepositoryKey> found;
+  std::vector<Entry> found;
   const std::scoped_lock lock(mutex_);
-  for (const auto& [key, settings] : index_) {
+  for (const auto& entry : index_) {
+    const RepositoryKey& key = entry.first;
     if (key.type == type && (owner.empty() || key.owner() == owner) &&
         lower(key.id).find(wanted) != std::string::npos)
-      found.push_back(key);
+      found.emplace_back(entry);
   }
   return found;
+}
+
+std::size_t Repositories::count() const {
+  const std::scoped_lock lock(mutex_);
+  return index_.size();
 }
 
 void Repositories::write_settings(const fs::path& folder, const RepositorySettings& s) const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace neuron_kernels::hub::registry {
@@ -44,8 +45,10 @@ class Repositories {
 
   std::filesystem::path folder(const RepositoryKey& key) const;
   std::optional<RepositorySettings> find(const RepositoryKey& key) const;
+  using Entry = std::pair<RepositoryKey, RepositorySettings>;
   /// Those of a type whose id holds `search` (any case) and whose owner is `owner` ("": any), by id.
-  std::vector<RepositoryKey> list(RepositoryType type, std::string_view search, std::string_view owner) const;
+  std::vector<Entry> list(RepositoryType type, std::string_view search, std::string_view owner) const;
+  std::size_t count() const;  // of all types
 
   /// False if it exists. On the disk, whole, when it returns.
   bool create(const RepositoryKey& key, const RepositorySettings& settings);

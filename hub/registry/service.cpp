@@ -1,7 +1,6 @@
 #include "hub/registry/service.hpp"
 
 #include <fcntl.h>
-#include <openssl/rand.h>
 #include <sys/file.h>
 
 #include <cerrno>
@@ -9,23 +8,13 @@
 
 #include "hub/error.hpp"
 #include "hub/registry/git_http.hpp"
+#include "hub/registry/secrets.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 using nlohmann::json;
 
 namespace {
-
-/// A text made once and kept in a file.
-std::string kept_id(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) {
-    unsigned char random[8];
-    if (RAND_bytes(random, sizeof random) != 1)
-      throw HubError(ErrorKind::failed, "OpenSSL has no random numbers");
-    write_file(file, to_hex({reinterpret_cast<const char*>(random), sizeof random}), 0644, Sync::yes);
-  }
-  return read_file(file);
-}
 
 /// The root for this process alone, without what an earlier one left half done.
 Descriptor locked(const std::filesystem::path& root) {
@@ -50,6 +39,9 @@ Descriptor locked(const std::filesystem::path& root) {
 std::string joined(const std::vector<std::string>& parts, std::size_t from) {
   std::string path;
   for (std::size_t i = from; i < parts.size(); ++i) path += (i > from ? "/" : "") + parts[i];
+  return path;
+}
+std::string without_last_slashes(std::string path) {
   while (path.ends_with('/')) path.pop_back();
   return path;
 }
@@ -68,7 +60,7 @@ Service::Service(const std::filesystem::path& root, const ServiceLimits& limits)
       objects_(root),
       repositories_(root),
       tickets_(root / "secret"),
-      store_id_(kept_id(root / "store-id")) {
+      store_id_(kept_random_hex(root / "store-id", 8, 0644)) {
   make_folders(root_ / "xorbs");
 }
 
@@ -131,7 +123,7 @@ std::unique_ptr<Exchange> Service::read_api(const Call& call, const RepositoryKe
   const std::string revision = rest.size() > 1 ? rest[1] : "main";
   if (verb.empty() || verb == "revision") return info(call, key, revision);
   if (verb == "refs") return refs(call, key);
-  if (verb == "tree") return tree(call, key, revision, joined(rest, 2));
+  if (verb == "tree") return tree(call, key, revision, without_last_slashes(joined(rest, 2)));
   if (verb == "paths-info") return paths_info(call, key, revision);
   if (verb == "commits") return commits(call, key, revision);
   if (verb == "auth-check") {
@@ -146,7 +138,7 @@ std::unique_ptr<Exchange> Service::read_api(const Call& call, const RepositoryKe
 
 std::unique_ptr<Exchange> Service::write_api(const Call& call, const RepositoryKey& key,
                                              const std::string& verb, const Parts& rest) {
-  const std::string argument = rest.size() > 1 ? joined(rest, 1) : "main";
+  const std::string argument = rest.size() > 1 ? without_last_slashes(joined(rest, 1)) : "main";
   const std::string& method = call.head.method;
   if (verb == "preupload" && method == "POST") return preupload(call, key, argument);
   if (verb == "commit" && method == "POST") return commit(call, key, argument);
@@ -169,16 +161,16 @@ std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
   const bool git = name.ends_with(".git");
   if (git) name.resize(name.size() - 4);
   const RepositoryKey key{type, p[0] + "/" + name};
-  if (git && call.head.method == "POST" && joined(p, 2) == "info/lfs/objects/batch")
-    return lfs_batch(call, key);
-  if (get && joined(p, 2) == "info/refs") {
+  const std::string rest = without_last_slashes(joined(p, 2));
+  if (git && call.head.method == "POST" && rest == "info/lfs/objects/batch") return lfs_batch(call, key);
+  if (get && rest == "info/refs") {
     require_gate(call, key, require(call, key, Right::read));
     return without_body([folder = repositories_.folder(key), service = call.head.parameter("service"),
                          protocol = std::string(call.head.field("Git-Protocol"))] {
       return advertise_refs(folder, service, protocol);
     });
   }
-  if (call.head.method == "POST" && joined(p, 2) == "git-upload-pack") {
+  if (call.head.method == "POST" && rest == "git-upload-pack") {
     require_gate(call, key, require(call, key, Right::read));
     const bool packed = call.head.field("Content-Encoding") == "gzip";  // git does so from 1 KiB on
     return with_body(limits_.json_bytes,
@@ -189,12 +181,7 @@ std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
                      });
   }
   if (get && p[2] == "resolve" && p.size() > 4) {
-    Parts path(p.begin() + 4, p.end());
-    return resolve(call, key, p[3], [&] {
-      std::string whole;
-      for (std::size_t i = 0; i < path.size(); ++i) whole += (i > 0 ? "/" : "") + path[i];
-      return whole;
-    }());
+    return resolve(call, key, p[3], joined(p, 4));
   }
   no_such_route();
 }

@@ -126,15 +126,11 @@ class Service final : public Router {
   std::atomic<std::uint64_t> requests_ = 0;
 };
 
-/// A page of `items` by the parameters limit and cursor; adds the Link to the next one to `fields`.
-template <class Item>
-std::vector<Item> page_of(const RequestHead& head, const std::vector<Item>& items, std::size_t usual,
-                          Fields& fields);
-
 std::size_t page_start(const RequestHead& head);
 std::size_t page_length(const RequestHead& head, std::size_t usual);
 std::string next_link(const RequestHead& head, std::size_t start);
 
+/// A page of `items` by the parameters limit and cursor; adds the Link to the next one to `fields`.
 template <class Item>
 std::vector<Item> page_of(const RequestHead& head, const std::vector<Item>& items, std::size_t usual,
                           Fields& fields) {

@@ -3,28 +3,18 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "hub/digest.hpp"
-#include "hub/error.hpp"
-#include "hub/files.hpp"
+#include "hub/registry/secrets.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 using nlohmann::json;
 
-Tickets::Tickets(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) {
-    unsigned char random[32];
-    if (RAND_bytes(random, sizeof random) != 1)
-      throw HubError(ErrorKind::failed, "OpenSSL has no random numbers");
-    write_file(file, to_hex({reinterpret_cast<const char*>(random), sizeof random}), 0600, Sync::yes);
-  }
-  secret_ = read_file(file);
-}
+Tickets::Tickets(const std::filesystem::path& file) : secret_(kept_random_hex(file, 32, 0600)) {}
 
 std::string Tickets::authenticator(std::string_view content) const {
   unsigned char mac[EVP_MAX_MD_SIZE];
