@@ -186,4 +186,40 @@ inline void check_norm_nan(const NormKernel& kernel) {
   }
 }
 
+/// The rows of a large tensor, which are stored past the caches, are bit for bit those of its two halves, which
+/// are not.
+inline void check_norm_large(const NormKernel& kernel) {
+  for (const std::int64_t n : {768, 1001}) {
+    const std::int64_t half = (8 << 20) / (2 * n * size_of(DType::f32)) + 1;
+    Random random(10);
+    NormCall c;
+    c.src = Tensor::normal(random, DType::f32, {2 * half, n});
+    for (const bool weighted : {false, true}) {
+      if (weighted) c.weight = Tensor::normal(random, DType::f32, {n});
+      if (weighted && kernel.has_bias) c.bias = Tensor::normal(random, DType::f32, {n});
+      on_each_page([&] {
+        c.executor = &executor(0);
+        Tensor want(DType::f32, {2 * half, n});
+        for (const std::int64_t row : {std::int64_t{0}, half}) {
+          const auto rows = [&](auto view) {
+            view.data = static_cast<const float*>(view.data) + row * n;
+            view.layout.shape[0] = half;
+            return view;
+          };
+          kernel.run(rows(want.view()), rows(std::as_const(c.src).view()), {}, c);
+        }
+        for (const int threads : {0, 1}) {
+          c.executor = &executor(threads);
+          Tensor dst(DType::f32, {2 * half, n}), both = c.src;
+          kernel.run(dst.view(), c.src.view(), {}, c);
+          kernel.run(both.view(), both.view(), {}, c);
+          check(dst.same_bits(want) && both.same_bits(want), kernel.name,
+                describe(c) + ": not as its halves");
+          check(dst.outside_untouched(), kernel.name, describe(c) + ": wrote beside dst");
+        }
+      });
+    }
+  }
+}
+
 }  // namespace test

@@ -23,6 +23,7 @@ TEST_CASE("layernorm: shapes with layouts and dtypes and options") { check_norm_
 TEST_CASE("layernorm: in place") { check_norm_in_place(kernel); }
 TEST_CASE("layernorm: extreme values") { check_norm_extremes(kernel); }
 TEST_CASE("layernorm: empty sizes") { check_norm_empty(kernel); }
+TEST_CASE("layernorm: large tensors") { check_norm_large(kernel); }
 TEST_CASE("layernorm: NaN stays in its row") { check_norm_nan(kernel); }
 
 TEST_CASE("layernorm: rows of MiniLM and SmolLM2-135M") {

@@ -23,6 +23,7 @@ TEST_CASE("rmsnorm: shapes with layouts and dtypes and options") { check_norm_pa
 TEST_CASE("rmsnorm: in place") { check_norm_in_place(kernel); }
 TEST_CASE("rmsnorm: extreme values") { check_norm_extremes(kernel); }
 TEST_CASE("rmsnorm: empty sizes") { check_norm_empty(kernel); }
+TEST_CASE("rmsnorm: large tensors") { check_norm_large(kernel); }
 TEST_CASE("rmsnorm: NaN stays in its row") { check_norm_nan(kernel); }
 
 TEST_CASE("rmsnorm: rows of SmolLM2-135M") {

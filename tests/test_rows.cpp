@@ -82,6 +82,10 @@ TEST_CASE("scalar_scalar and scalar_tensor, every pair of operators") {
           check_equal(left, [&](int i, int j) { return want(i, j, b.at(i, j)); });
           page->scalar_tensor(op0, op1, right.dst(), a.in(), s0.in(), right.in(), rows, n);
           check_equal(right, [&](int i, int j) { return want(i, j, b.at(i, j)); });
+          Matrix past(rows, n, 3);  // past the caches
+          page->scalar_tensor(op0, op1, {past.data(), past.step, a.data()}, a.in(), s0.in(), b.in(), rows, n);
+          check_equal(past, [&](int i, int j) { return want(i, j, b.at(i, j)); });
+          page->finish_stores();
         }
       }
     }

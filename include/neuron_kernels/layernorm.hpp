@@ -47,6 +47,12 @@ void norm(const char* call, const View& dst, const ConstView& src, const Options
   for_each_matrix(run, dst, src, o.residual, o.sum);
 }
 
+/// src or dst of a norm, streamed if it is larger than a core's share of the last cache commonly is.
+inline Hbm streamed_if_large(Hbm h) {
+  constexpr std::int64_t large_bytes = 8 << 20;
+  return h.dim(0) * h.dim(1) * size_of(h.dtype()) >= large_bytes ? h.streamed() : h;
+}
+
 /// Rows are independent, so a call below this many elements is not worth waking a second thread.
 inline constexpr std::int64_t norm_serial_elements = 16384;
 
@@ -69,9 +75,13 @@ inline void layernorm(View dst, ConstView src, const LayernormOptions& options =
   host::norm("layernorm", dst, src, options,
              [&](const View& y, const ConstView& x, const ConstView& residual, const View& sum) {
                const auto blocking = NormBlocking::default_for(host_limits, x.dim(0), x.dim(1));
-               const LayernormArgs<Host> args{
-                   y,   x,          host::as_row(options.weight), host::as_row(options.bias), residual,
-                   sum, options.eps};
+               const LayernormArgs<Host> args{host::streamed_if_large(y),
+                                              host::streamed_if_large(x),
+                                              host::as_row(options.weight),
+                                              host::as_row(options.bias),
+                                              residual,
+                                              sum,
+                                              options.eps};
                const bool serial = x.dim(0) * x.dim(1) < host::norm_serial_elements;
                host::launch(options.executor, serial ? 1 : ceil_div(x.dim(0), blocking.program_rows),
                             [&](Host& nc) { layernorm_kernel(nc, args, blocking); });

@@ -25,7 +25,12 @@ inline void rmsnorm(View dst, ConstView src, const RmsnormOptions& options = {})
   host::norm("rmsnorm", dst, src, options,
              [&](const View& y, const ConstView& x, const ConstView& residual, const View& sum) {
                const auto blocking = NormBlocking::default_for(host_limits, x.dim(0), x.dim(1));
-               const RmsnormArgs<Host> args{y, x, host::as_row(options.weight), residual, sum, options.eps};
+               const RmsnormArgs<Host> args{host::streamed_if_large(y),
+                                            host::streamed_if_large(x),
+                                            host::as_row(options.weight),
+                                            residual,
+                                            sum,
+                                            options.eps};
                const bool serial = x.dim(0) * x.dim(1) < host::norm_serial_elements;
                host::launch(options.executor, serial ? 1 : ceil_div(x.dim(0), blocking.program_rows),
                             [&](Host& nc) { rmsnorm_kernel(nc, args, blocking); });

@@ -18,15 +18,21 @@ namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 /// Where a tile lives. Matmul reads SBUF and writes PSUM; the other ops read and write both.
 enum class Space : std::uint8_t { sbuf, psum };
 
-/// A scalar operand: one number for every partition, or a tile [p, 1] f32 with one number for each.
+/// A scalar operand: one number for every partition, or a tile [p, 1] f32 with one number for each, to which
+/// it refers: make it in the call.
 template <class Tile>
-struct Operand {
-  float value = 0.f;
-  Tile tile{};
+class Operand {
+ public:
+  Operand(float v) : value_(v) {}  // implicit, so that ops read as in NKI: op0=nl.multiply, operand0=2.0
+  Operand(const Tile& t) : tile_(t ? &t : nullptr) {}
 
-  Operand(float v) : value(v) {}  // implicit, so that ops read as in NKI: op0=nl.multiply, operand0=2.0
-  Operand(const Tile& t) : tile(t) {}
-  bool is_tile() const { return static_cast<bool>(tile); }
+  bool is_tile() const { return tile_ != nullptr; }
+  const Tile& tile() const { return *tile_; }
+  const float& value() const { return value_; }
+
+ private:
+  float value_ = 0.f;
+  const Tile* tile_ = nullptr;
 };
 
 /// reads: how many rows of other operands will meet each element of the tile.

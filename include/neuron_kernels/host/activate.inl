@@ -35,16 +35,15 @@ struct ActivateRow {
 /// The same for squares, of which rmsnorm takes sums only: four chains hide the latency of the addition.
 struct SquareTerm {
   using Sum = Vec;
-  static constexpr int chains = 4;
   static Vec zero() { return vec_zero(); }
   float* dst;
   const float* a;
   Vec scale, bias;
   template <class Width>
-  Vec operator()(int j, Width width) const {
+  Vec add(Vec sum, int j, Width width) const {
     const Vec y = square(fma(load(a + j, width), scale, bias));
     store(dst + j, y, width);
-    return keep(y, width);
+    return sum + keep(y, width);
   }
 };
 struct SquareRow {

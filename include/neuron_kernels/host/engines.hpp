@@ -67,7 +67,7 @@ class Engines {
   void tensor_scalar(const Tile& dst, const Tile& a, Alu op0, const K& k0,
                      const Where& where = Where::current()) {
     check_scalar("tensor_scalar", dst, a, k0, where);
-    if (a.f() == 1 && k0.is_tile()) return tensor_tensor(dst, a, op0, k0.tile, where);
+    if (a.f() == 1 && k0.is_tile()) return tensor_tensor(dst, a, op0, k0.tile(), where);
     for_rows<1>(dst, {&a}, [&](RowsOut d, const RowsIn* s, int row, int rows, int n) {
       page_.scalar(op0, d, s[0], column(k0, row), rows, n);
     });
@@ -97,7 +97,7 @@ class Engines {
     if (a.f() == 1 && k.is_tile()) {
       const Arena::Mark mark = arena_.mark();
       const Tile t = scratch_like(a);
-      tensor_tensor(t, a, op0, k.tile, where);
+      tensor_tensor(t, a, op0, k.tile(), where);
       tensor_tensor(dst, t, op1, b, where);
       arena_.release(mark);
       return;
@@ -171,6 +171,7 @@ class Engines {
 
   const Page& page_;
   Arena& arena_;
+  const float* ahead_ = nullptr;  // what follows the rows that were loaded last, if they are streamed
 
  private:
   static constexpr int dot_rows = 8;  // up to so many rows, matmul by dot products along k
@@ -178,11 +179,11 @@ class Engines {
   static void check_scalar(const char* op, const TileInfo& dst, const TileInfo& a, const K& k,
                            const Where& where) {
     tile_rules::elementwise(op, dst, a, where);
-    if (k.is_tile()) tile_rules::column_of(k.tile, a, op, where);
+    if (k.is_tile()) tile_rules::column_of(k.tile(), a, op, where);
   }
   static ColumnIn column(const K& k, int row) {
-    if (!k.is_tile()) return {&k.value, 0};
-    return {k.tile.f32_data() + row * k.tile.p_step, k.tile.p_step};
+    if (!k.is_tile()) return {&k.value(), 0};
+    return {k.tile().f32_data() + row * k.tile().p_step, k.tile().p_step};
   }
   static RowsIn rows_in(const Tile& t) { return {t.f32_data(), t.p_step}; }
 
@@ -254,7 +255,7 @@ class Engines {
     }
     if (all_in_place) {
       const int rows = column ? 1 : dst.p(), n = column ? dst.p() : dst.f();
-      call({dst.f32_data(), dst.p_step}, in.data(), 0, rows, n);
+      call({dst.f32_data(), dst.p_step, dst.is_streamed ? ahead_ : nullptr}, in.data(), 0, rows, n);
       if (dst.dtype() != DType::f32) round(dst);
       return;
     }

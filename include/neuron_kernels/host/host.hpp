@@ -34,6 +34,13 @@ class Host : public Engines {
     if (claims_ != nullptr) mine_ = claims_->next.fetch_add(1, std::memory_order_relaxed);
   }
 
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  /// From now on other threads that the caller lets know of it see what was stored.
+  ~Host() {
+    if (ahead_ != nullptr) page_.finish_stores();
+  }
+
   const Limits& limits() const { return host_limits; }
   const Page& page() const { return page_; }
   Index index(Index n) const { return n; }
@@ -126,6 +133,7 @@ class Host : public Engines {
   Tile staged(const char* name, const Hbm& dst, const Where& where = Where::current()) {
     if (dst.stride(1) == 1 && !dst.read_only()) {
       Tile t = alias(name, dst);
+      t.is_streamed = dst.is_streamed();
       t.info.read_only = false;
       return t;
     }
@@ -136,6 +144,7 @@ class Host : public Engines {
 
   Tile load(const char* name, const Hbm& src, LoadOptions options = {},
             const Where& where = Where::current()) {
+    if (src.is_streamed()) ahead_ = reinterpret_cast<const float*>(src.rows(src.dim(0), 0).data());
     if (!copies(src, options)) return alias(name, src);
     Tile t = fresh(name, static_cast<int>(src.dim(0)), static_cast<int>(src.dim(1)), src.dtype(), Space::sbuf,
                    where);

@@ -17,9 +17,12 @@ struct RowsIn {
   const float* data;
   std::int64_t step;
 };
+/// With `ahead`, the rows are large and not read soon: scalar, scalar_scalar and scalar_tensor may store them
+/// past the caches, and meanwhile fetch as many elements from `ahead` on, the memory that is read next.
 struct RowsOut {
   float* data;
   std::int64_t step;
+  const float* ahead = nullptr;
 };
 
 /// One f32 per row: row i has data[i * step]; step 0 gives every row the same value.
@@ -83,6 +86,9 @@ struct Page {
   /// mean and variance (divided by n) of each row;
   /// stable for a mean far from 0 and for equal elements; n >= 1.
   void (*stats)(ColumnOut mean, ColumnOut variance, RowsIn a, int rows, int n);
+
+  /// Orders all stores past the caches before every later store.
+  void (*finish_stores)();
 };
 
 }  // namespace host

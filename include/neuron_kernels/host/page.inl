@@ -27,4 +27,5 @@ inline constexpr Page page = {
     .reduce = reduce,
     .activate = activate,
     .stats = stats,
+    .finish_stores = finish_stores,
 };

@@ -9,15 +9,18 @@ struct Whole {};
 struct Part {
   int n;  // lanes, 0 < n < len
 };
+struct PastCaches {};  // a whole vector, to an address that is a multiple of its size
 struct UpTo {
   int n;  // lanes, > 0; from len on a whole vector
 };
 inline Vec load(const float* src, Whole) { return vec_load(src); }
+inline Vec load(const float* src, PastCaches) { return vec_load(src); }
 inline Vec load(const float* src, Part part) { return vec_load_part(src, part.n); }
 inline Vec load(const float* src, UpTo up_to) {
   return up_to.n >= Vec::len ? vec_load(src) : vec_load_part(src, up_to.n);
 }
 inline void store(float* dst, Vec x, Whole) { vec_store(dst, x); }
+inline void store(float* dst, Vec x, PastCaches) { vec_store_past(dst, x); }
 inline void store(float* dst, Vec x, Part part) { vec_store_part(dst, x, part.n); }
 inline void store(float* dst, Vec x, UpTo up_to) {
   if (up_to.n >= Vec::len) return vec_store(dst, x);
@@ -26,46 +29,67 @@ inline void store(float* dst, Vec x, UpTo up_to) {
 inline Vec keep(Vec x, Whole) { return x; }
 inline Vec keep(Vec x, UpTo up_to) { return up_to.n >= Vec::len ? x : keep_first(x, up_to.n); }
 
-/// body(j, width) for each vector of [0, n).
-template <class Body>
-inline void for_vecs(std::int64_t n, Body body) {
-  std::int64_t j = 0;
-  for (; j <= n - Vec::len; j += Vec::len) body(j, Whole{});
-  if (j < n) body(j, Part{static_cast<int>(n - j)});
+/// One row of RowsOut.
+struct RowOut {
+  float* data;
+  const float* ahead;
+};
+inline RowOut row_of(const RowsOut& rows, std::int64_t i, int n) {
+  return {rows.data + i * rows.step, rows.ahead == nullptr ? nullptr : rows.ahead + i * n};
 }
 
-/// Sum of term(j, width) over the vectors of [0, n), in an order that depends on n alone.
-/// Term::chains (1 or 4) sums run side by side, as many as hide the latency of an addition, and are added up
-/// every 64 steps: the error grows with 64 + n / (64 chains len), not with n.
+/// body(j, width) for each vector of [begin, end).
+template <class Body>
+inline void for_vecs(std::int64_t begin, std::int64_t end, Body body) {
+  std::int64_t j = begin;
+  for (; j <= end - Vec::len; j += Vec::len) body(j, Whole{});
+  if (j < end) body(j, Part{static_cast<int>(end - j)});
+}
+template <class Body>
+inline void for_vecs(std::int64_t n, Body body) {
+  for_vecs(0, n, body);
+}
+/// The same for a row of dst; with something to fetch ahead, its whole cache lines go past the caches.
+template <class Body>
+inline void for_vecs(std::int64_t n, const RowOut& dst, Body body) {
+  if (!stores_past_caches || dst.ahead == nullptr) return for_vecs(n, body);
+  constexpr std::int64_t line = 64 / sizeof(float);
+  const auto misaligned =
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dst.data) / sizeof(float)) % line;
+  const std::int64_t to_line = misaligned == 0 ? 0 : line - misaligned;
+  const std::int64_t begin = to_line < n ? to_line : n, end = n - (n - begin) % line;
+  for_vecs(0, begin, body);
+  for (std::int64_t j = begin; j < end; j += Vec::len) {
+    __builtin_prefetch(dst.ahead + j);
+    body(j, PastCaches{});
+  }
+  for_vecs(end, n, body);
+}
+
+/// Sum over the vectors of [0, n) by term.add(sum, j, width), in an order that depends on n alone.
+/// Four sums run side by side, as many as hide the latency of an addition, and are added up every 64 steps:
+/// the error grows with 64 + n / (256 len), not with n.
+/// Inlined: in a call, term and sum would pass through memory, stored in parts and loaded whole, which the
+/// store buffer cannot forward (stats of 768 elements: 49 -> 22 ns).
 template <class Term>
-inline typename Term::Sum sum_vecs(int n, Term term) {
+[[gnu::always_inline]] inline typename Term::Sum sum_vecs(int n, Term term) {
   using Sum = typename Term::Sum;
+  constexpr int step = 4 * Vec::len;
   Sum total = Term::zero();
   int j = 0;
-  if constexpr (Term::chains == 1) {
-    while (j < n) {
-      Sum sum = Term::zero();
-      const int end = n - j < 64 * Vec::len ? n : j + 64 * Vec::len;
-      for (; j < end; j += Vec::len) sum = sum + term(j, UpTo{n - j});
-      total = total + sum;
+  while (j <= n - step) {
+    Sum s0 = Term::zero(), s1 = s0, s2 = s0, s3 = s0;
+    const int last = n - j < 64 * step ? n - step : j + 63 * step;
+    for (; j <= last; j += step) {
+      s0 = term.add(s0, j, Whole{});
+      s1 = term.add(s1, j + Vec::len, Whole{});
+      s2 = term.add(s2, j + 2 * Vec::len, Whole{});
+      s3 = term.add(s3, j + 3 * Vec::len, Whole{});
     }
-    return total;
-  } else {
-    constexpr int step = 4 * Vec::len;
-    while (j <= n - step) {
-      Sum s0 = Term::zero(), s1 = s0, s2 = s0, s3 = s0;
-      const int last = n - j < 64 * step ? n - step : j + 63 * step;
-      for (; j <= last; j += step) {
-        s0 = s0 + term(j, Whole{});
-        s1 = s1 + term(j + Vec::len, Whole{});
-        s2 = s2 + term(j + 2 * Vec::len, Whole{});
-        s3 = s3 + term(j + 3 * Vec::len, Whole{});
-      }
-      total = total + ((s0 + s1) + (s2 + s3));
-    }
-    for (; j < n; j += Vec::len) total = total + term(j, UpTo{n - j});
-    return total;
+    total = total + ((s0 + s1) + (s2 + s3));
   }
+  for (; j < n; j += Vec::len) total = term.add(total, j, UpTo{n - j});
+  return total;
 }
 
 struct Add {
@@ -148,26 +172,26 @@ struct ScalarBody {
   }
 };
 /// One row of scalar.
-inline void scalar_row(Alu op, float* dst, const float* a, float s, int n) {
-  if (is_affine(op)) return for_vecs(n, AffineBody{dst, a, affine(op, s), no_change()});
-  if (op == Alu::max) return for_vecs(n, ScalarBody<Max>{dst, a, vec_set(s)});
-  for_vecs(n, ScalarBody<Min>{dst, a, vec_set(s)});
+inline void scalar_row(Alu op, const RowOut& dst, const float* a, float s, int n) {
+  if (is_affine(op)) return for_vecs(n, dst, AffineBody{dst.data, a, affine(op, s), no_change()});
+  if (op == Alu::max) return for_vecs(n, ScalarBody<Max>{dst.data, a, vec_set(s)});
+  for_vecs(n, ScalarBody<Min>{dst.data, a, vec_set(s)});
 }
 inline void scalar(Alu op, RowsOut dst, RowsIn a, ColumnIn s, int rows, int n) {
   for (std::int64_t i = 0; i < rows; ++i) {
-    scalar_row(op, dst.data + i * dst.step, a.data + i * a.step, s.data[i * s.step], n);
+    scalar_row(op, row_of(dst, i, n), a.data + i * a.step, s.data[i * s.step], n);
   }
 }
 inline void scalar_scalar(Alu op0, Alu op1, RowsOut dst, RowsIn a, ColumnIn s0, ColumnIn s1, int rows,
                           int n) {
   for (std::int64_t i = 0; i < rows; ++i) {
-    float* row = dst.data + i * dst.step;
+    const RowOut row = row_of(dst, i, n);
     const float first = s0.data[i * s0.step], second = s1.data[i * s1.step];
     if (is_affine(op0) && is_affine(op1)) {
-      for_vecs(n, AffineBody{row, a.data + i * a.step, affine(op0, first), affine(op1, second)});
+      for_vecs(n, row, AffineBody{row.data, a.data + i * a.step, affine(op0, first), affine(op1, second)});
     } else {
-      scalar_row(op0, row, a.data + i * a.step, first, n);
-      scalar_row(op1, row, row, second, n);
+      scalar_row(op0, {row.data, nullptr}, a.data + i * a.step, first, n);
+      scalar_row(op1, {row.data, nullptr}, row.data, second, n);
     }
   }
 }
@@ -198,26 +222,28 @@ struct MultiplyAddBody {
 };
 /// One row of scalar_tensor.
 /// Pairs with max or min are two ops in turn over pieces, by way of a buffer, as b may be dst.
-inline void scalar_tensor_row(Alu op0, Alu op1, float* dst, const float* a, float s, const float* b, int n) {
-  if (op0 == Alu::multiply && op1 == Alu::add) return for_vecs(n, MultiplyAddBody{dst, a, vec_set(s), b});
+inline void scalar_tensor_row(Alu op0, Alu op1, const RowOut& dst, const float* a, float s, const float* b,
+                              int n) {
+  if (op0 == Alu::multiply && op1 == Alu::add)
+    return for_vecs(n, dst, MultiplyAddBody{dst.data, a, vec_set(s), b});
   if (is_affine(op0) && op1 == Alu::multiply) {
-    return for_vecs(n, ScalarTensorBody<true>{dst, a, affine(op0, s), b, vec_zero()});
+    return for_vecs(n, dst, ScalarTensorBody<true>{dst.data, a, affine(op0, s), b, vec_zero()});
   }
   if (is_affine(op0) && is_affine(op1)) {
     const Vec sign = vec_set(op1 == Alu::add ? 1.0f : -1.0f);
-    return for_vecs(n, ScalarTensorBody<false>{dst, a, affine(op0, s), b, sign});
+    return for_vecs(n, ScalarTensorBody<false>{dst.data, a, affine(op0, s), b, sign});
   }
   constexpr int piece = 512;
   float between[piece];
   for (int j = 0; j < n; j += piece) {
     const int part = n - j < piece ? n - j : piece;
-    scalar_row(op0, between, a + j, s, part);
-    binary(op1, {dst + j, 0}, {between, 0}, {b + j, 0}, 1, part);
+    scalar_row(op0, {between, nullptr}, a + j, s, part);
+    binary(op1, {dst.data + j, 0}, {between, 0}, {b + j, 0}, 1, part);
   }
 }
 inline void scalar_tensor(Alu op0, Alu op1, RowsOut dst, RowsIn a, ColumnIn s, RowsIn b, int rows, int n) {
   for (std::int64_t i = 0; i < rows; ++i) {
-    scalar_tensor_row(op0, op1, dst.data + i * dst.step, a.data + i * a.step, s.data[i * s.step],
+    scalar_tensor_row(op0, op1, row_of(dst, i, n), a.data + i * a.step, s.data[i * s.step],
                       b.data + i * b.step, n);
   }
 }
@@ -225,13 +251,16 @@ inline void scalar_tensor(Alu op0, Alu op1, RowsOut dst, RowsIn a, ColumnIn s, R
 /// Elements less a centre.
 struct DifferenceTerm {
   using Sum = Vec;
-  static constexpr int chains = 4;
   static Vec zero() { return vec_zero(); }
   const float* a;
   Vec center;
   template <class Width>
-  Vec operator()(int j, Width width) const {
+  Vec at(int j, Width width) const {
     return keep(load(a + j, width) - center, width);
+  }
+  template <class Width>
+  Vec add(Vec sum, int j, Width width) const {
+    return sum + at(j, width);
   }
 };
 /// Largest or smallest of a row.
@@ -272,39 +301,45 @@ inline Moments operator+(const Moments& a, const Moments& b) {
 }
 struct MomentsTerm {
   using Sum = Moments;
-  static constexpr int chains = 4;
   static Moments zero() { return {vec_zero(), vec_zero()}; }
   DifferenceTerm difference;
   template <class Width>
-  Moments operator()(int j, Width width) const {
-    const Vec d = difference(j, width);
-    return {d, d * d};
+  Moments add(const Moments& sum, int j, Width width) const {
+    const Vec d = difference.at(j, width);
+    return {sum.first + d, fma(d, d, sum.second)};
   }
 };
-/// Sums of the differences from `center`, and of their squares, over a row.
-inline Moments moments_about(const float* row, float center, int n) {
-  return sum_vecs(n, MomentsTerm{{row, vec_set(center)}});
+struct Spread {
+  float error, variance;  // mean less center, and the variance
+};
+/// Mean and variance of a row by its differences from `center`.
+inline Spread spread_about(const float* row, float center, int n) {
+  const Moments moments = sum_vecs(n, MomentsTerm{{row, vec_set(center)}});
+  const float count = static_cast<float>(n);
+  const float error = reduce_add(moments.first) / count;
+  return {error, reduce_add(moments.second) / count - error * error};
+}
+/// Mean of the first few elements of a row.
+inline float center_of(const float* row, int n) {
+  if (n < Vec::len) return row[0];
+  return row[0] + reduce_add(vec_load(row) - vec_set(row[0])) / static_cast<float>(Vec::len);
 }
 /// One pass about the mean of the first few elements; a second about the mean that it found only where the
 /// first center was so far off (twice the deviation) that taking its square away would cost digits.
 /// Neither a large mean nor an odd first element does
 /// (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983).
 inline void stats(ColumnOut mean, ColumnOut variance, RowsIn a, int rows, int n) {
-  const float count = static_cast<float>(n);
-  for (std::int64_t i = 0; i < rows; ++i) {
+  float center = center_of(a.data, n), next_center = 0.0f;
+  for (std::int64_t i = 0; i < rows; ++i, center = next_center) {
     const float* row = a.data + i * a.step;
-    float center = row[0];
-    if (n >= Vec::len) center += reduce_add(vec_load(row) - vec_set(center)) / static_cast<float>(Vec::len);
-    Moments moments = moments_about(row, center, n);
-    float error = reduce_add(moments.first) / count;
-    float spread = reduce_add(moments.second) / count - error * error;
-    if (error * error > 4.0f * spread) {
-      center += error;
-      moments = moments_about(row, center, n);
-      error = reduce_add(moments.first) / count;
-      spread = reduce_add(moments.second) / count - error * error;
+    if (i + 1 < rows) next_center = center_of(row + a.step, n);  // early: its latency hides behind this row
+    Spread spread = spread_about(row, center, n);
+    if (spread.error * spread.error > 4.0f * spread.variance) {
+      center += spread.error;
+      spread = spread_about(row, center, n);
     }
-    if (mean.data != nullptr) mean.data[i * mean.step] = center + error;
-    if (variance.data != nullptr) variance.data[i * variance.step] = spread < 0.0f ? 0.0f : spread;
+    if (mean.data != nullptr) mean.data[i * mean.step] = center + spread.error;
+    if (variance.data != nullptr)
+      variance.data[i * variance.step] = spread.variance < 0.0f ? 0.0f : spread.variance;
   }
 }

@@ -23,6 +23,10 @@ inline Vec vec_load(const float* src) { return {_mm256_loadu_ps(src)}; }
 /// Lanes from n on are 0; reads n floats only, 0 <= n <= len.
 inline Vec vec_load_part(const float* src, int n) { return {_mm256_maskload_ps(src, lanes_below(n))}; }
 inline void vec_store(float* dst, Vec x) { _mm256_storeu_ps(dst, x.reg); }
+inline constexpr bool stores_past_caches = true;
+/// Past the caches, to an address that is a multiple of Vec's size.
+inline void vec_store_past(float* dst, Vec x) { _mm256_stream_ps(dst, x.reg); }
+inline void finish_stores() { _mm_sfence(); }
 inline void vec_store_part(float* dst, Vec x, int n) { _mm256_maskstore_ps(dst, lanes_below(n), x.reg); }
 
 /// Keeps g++ from loading x again at each use:

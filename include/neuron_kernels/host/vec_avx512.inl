@@ -22,6 +22,10 @@ inline Vec vec_load(const float* src) { return {_mm512_loadu_ps(src)}; }
 /// Lanes from n on are 0; reads n floats only, 0 <= n <= len.
 inline Vec vec_load_part(const float* src, int n) { return {_mm512_maskz_loadu_ps(lanes_below(n), src)}; }
 inline void vec_store(float* dst, Vec x) { _mm512_storeu_ps(dst, x.reg); }
+inline constexpr bool stores_past_caches = true;
+/// Past the caches, to an address that is a multiple of Vec's size.
+inline void vec_store_past(float* dst, Vec x) { _mm512_stream_ps(dst, x.reg); }
+inline void finish_stores() { _mm_sfence(); }
 inline void vec_store_part(float* dst, Vec x, int n) { _mm512_mask_storeu_ps(dst, lanes_below(n), x.reg); }
 
 /// Keeps g++ from loading x again at each use:

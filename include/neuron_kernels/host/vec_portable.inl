@@ -41,6 +41,9 @@ inline Vec vec_load_part(const float* src, int n) {
   return {LanesF32{n > 0 ? src[0] : 0.0f, n > 1 ? src[1] : 0.0f, n > 2 ? src[2] : 0.0f, 0.0f}};
 }
 inline void vec_store(float* dst, Vec x) { __builtin_memcpy(dst, &x.reg, sizeof x.reg); }
+inline constexpr bool stores_past_caches = false;
+inline void vec_store_past(float* dst, Vec x) { vec_store(dst, x); }
+inline void finish_stores() {}
 inline void vec_store_part(float* dst, Vec x, int n) {
   float lanes[Vec::len];
   vec_store(lanes, x);

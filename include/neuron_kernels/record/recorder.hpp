@@ -258,8 +258,8 @@ class Recorder : public record::Loops {
   }
   void check(const char* op, const Operand<Tile>& k, const Tile& src, const Where& where) const {
     if (!k.is_tile()) return;
-    check(op, k.tile, where);
-    tile_rules::column_of(k.tile, src, op, where);
+    check(op, k.tile(), where);
+    tile_rules::column_of(k.tile(), src, op, where);
   }
   void own(const char* op, const record::State* state, const Where& where) const {
     if (state != &state_)
@@ -267,7 +267,7 @@ class Recorder : public record::Loops {
   }
 
   record::Scalar use(const Operand<Tile>& k) const {
-    return k.is_tile() ? record::Scalar{0.f, k.tile.use()} : record::Scalar{k.value};
+    return k.is_tile() ? record::Scalar{0.f, k.tile().use()} : record::Scalar{k.value()};
   }
 
   Op& last() { return state_.program.ops.back(); }

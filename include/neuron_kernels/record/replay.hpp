@@ -138,9 +138,15 @@ class Replay {
     return part;
   }
 
-  Operand<Tile> scalar(const Scalar& k) {
-    if (k.tile.given()) return tile(k.tile);
-    return k.value;
+  /// A scalar operand with the tile to which it refers.
+  struct HeldScalar {
+    Tile tile{};
+    float value = 0.f;
+    Operand<Tile> operand() const { return tile ? Operand<Tile>(tile) : Operand<Tile>(value); }
+  };
+  HeldScalar scalar(const Scalar& k) {
+    if (k.tile.given()) return {.tile = tile(k.tile)};
+    return {.value = k.value};
   }
 
   void execute(const Op& op) {
@@ -212,16 +218,19 @@ class Replay {
         nc_.tensor_tensor(tile(op.dst), tile(op.a), op.op0, tile(op.b));
         return;
       case OpCode::tensor_scalar:
-        nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0));
+        nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand());
         return;
       case OpCode::tensor_scalar_pair:
-        nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0), op.op1, scalar(op.k1));
+        nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), op.op1,
+                          scalar(op.k1).operand());
         return;
       case OpCode::scalar_tensor_tensor:
-        nc_.scalar_tensor_tensor(tile(op.dst), tile(op.a), op.op0, scalar(op.k0), op.op1, tile(op.b));
+        nc_.scalar_tensor_tensor(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), op.op1,
+                                 tile(op.b));
         return;
       case OpCode::activate: {
-        ActivateOptions<Tile> o{.scale = scalar(op.k0), .bias = scalar(op.k1)};
+        const HeldScalar scale = scalar(op.k0), bias = scalar(op.k1);
+        ActivateOptions<Tile> o{.scale = scale.operand(), .bias = bias.operand()};
         if (op.row_sum.given()) o.row_sum = tile(op.row_sum);
         nc_.activate(tile(op.dst), op.act, tile(op.a), o);
         return;
