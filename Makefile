@@ -88,6 +88,10 @@ debian-lint: ; @scripts/setup.sh debian $(LINT_PACKAGES)
 	@scripts/setup.sh python pytorch/requirements-demo.txt pytorch/requirements-models.txt
 	@touch $@
 
+.venv/lint.stamp: pytorch/requirements-lint.txt scripts/setup.sh | debian-lint
+	@scripts/setup.sh python $<
+	@touch $@
+
 .venv/%.stamp: pytorch/requirements-%.txt .venv/demo.stamp
 	@scripts/setup.sh python $<
 	@touch $@

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks form: clang-format, clang-tidy over public headers and tests, ruff. Called by `make lint`.
+# Checks form: clang-format, clang-tidy, ruff. Called by `make lint`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -14,7 +14,7 @@ mkdir -p build/lint
 find include -name '*.hpp' -printf '#include "%P"\n' | sort >build/lint/public_headers.cpp
 {
   printf '%s\0' build/lint/public_headers.cpp
-  find tests examples -name '*.cpp' -not -path 'tests/package/*' -print0
+  find tests examples hub cli c -name '*.cpp' -not -path 'tests/package/*' -print0
 } | xargs -0 -P "${JOBS:-$(nproc)}" -I '{}' clang-tidy --quiet '{}' -- -std=c++20 -I include -I . -I tests \
   -isystem /usr/include/eigen3 -DNEURON_KERNELS_SOURCE_DIR='""' -DCOUNT=low_count || failed=1
 

@@ -37,7 +37,7 @@ python() {
     .venv/bin/python -m pip install --disable-pip-version-check -q pip==25.3
   fi
   local pip=(.venv/bin/python -m pip --disable-pip-version-check)
-  if [[ -n ${TORCH_INDEX_URL:-} ]]; then
+  if [[ -n ${TORCH_INDEX_URL:-} && $1 == */requirements-demo.txt ]]; then
     say "Installing PyTorch from TORCH_INDEX_URL"
     "${pip[@]}" install --index-url "$TORCH_INDEX_URL" "$(grep -h '^torch==' pytorch/requirements-demo.txt)"
   fi
