@@ -58,7 +58,7 @@ hub: debian-hub
 	cmake --build build/hub -j $(JOBS)
 
 conformance: hub .venv/hub.stamp
-	scripts/conformance.sh
+	.venv/bin/python tests/acceptance/hub/conformance.py
 
 acceptance: debian-acceptance hub .venv/hub.stamp
 	@scripts/acceptance.sh

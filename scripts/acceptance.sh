@@ -8,7 +8,7 @@ suite=acceptance
 source scripts/steps.sh
 
 export KERNELS_BIN=$PWD/build/hub/cli/kernels KILL_ROUNDS=${KILL_ROUNDS:-200} PYTHON=$PWD/.venv/bin/python
-step conformance scripts/conformance.sh
+step conformance .venv/bin/python tests/acceptance/hub/conformance.py
 step clients .venv/bin/python -m pytest -q tests/acceptance/hub --junitxml "$results/clients.xml"
 
 clang_major=$(clang++ -dumpversion | cut -d. -f1)
