@@ -4,6 +4,13 @@
 
 namespace neuron_kernels::hub::registry {
 
+HttpError no_write_right(const Identity& who, const RepositoryKey& key, std::string to_strangers) {
+  if (who.member_of(key.owner())) {
+    return {403, "This token may only read; a token with the role 'write' is needed.", {}, {}};
+  }
+  return {403, std::move(to_strangers), {}, {}};
+}
+
 Identity Service::identify(const RequestHead& head) const {
   const std::string_view field = head.field("Authorization");
   if (field.empty()) return {};
@@ -29,11 +36,8 @@ RepositorySettings Service::require(const Call& call, const RepositoryKey& key, 
   }
   if (right == Right::write && !call.who.may_write(key.owner())) {
     if (call.who.anonymous()) throw HttpError{401, "Invalid username or password.", "RepoNotFound", {}};
-    throw HttpError{403,
-                    member ? "This token may only read; a token with the role 'write' is needed."
-                           : "You don't have the required permissions to write to " + key.id + ".",
-                    {},
-                    {}};
+    throw no_write_right(call.who, key,
+                         "You don't have the required permissions to write to " + key.id + ".");
   }
   return *found;
 }

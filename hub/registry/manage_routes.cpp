@@ -44,13 +44,9 @@ RepositoryKey key_in(const json& body, const Identity& who) {
 void require_member(const Identity& who, const RepositoryKey& key, const char* action) {
   if (who.anonymous()) throw HttpError{401, "Invalid username or password.", {}, {}};
   if (who.may_write(key.owner())) return;
-  const bool role = who.member_of(key.owner());
-  throw HttpError{403,
-                  role ? std::string("This token may only read; a token with the role 'write' is needed.")
-                       : std::string("You don't have the rights to ") + action + " a " +
-                             std::string(name_of(key.type)) + " under the namespace \"" + key.owner() + "\"",
-                  {},
-                  {}};
+  throw no_write_right(who, key,
+                       std::string("You don't have the rights to ") + action + " a " +
+                           std::string(name_of(key.type)) + " under the namespace \"" + key.owner() + "\"");
 }
 
 }  // namespace

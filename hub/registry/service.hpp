@@ -126,6 +126,9 @@ class Service final : public Router {
   std::atomic<std::uint64_t> requests_ = 0;
 };
 
+/// The answer to `who` without the right to write to `key`: members learn that their token only reads.
+HttpError no_write_right(const Identity& who, const RepositoryKey& key, std::string to_strangers);
+
 std::size_t page_start(const RequestHead& head);
 std::size_t page_length(const RequestHead& head, std::size_t usual);
 std::string next_link(const RequestHead& head, std::size_t start);
