@@ -26,6 +26,20 @@ VariantFacts facts_of(const fs::path& folder) {
   return facts;
 }
 
+namespace {
+
+// Hugging Face's kernels loads a dependency by its version branch, so a range of several major versions has no
+// place in kernel-depends.
+void add_dependencies(const Manifest& manifest, json& document) {
+  for (const Dependency& one : manifest.dependencies) {
+    document["dependencies"][one.repository] = one.range.text();
+    if (const auto major = one.range.only_major())
+      document["kernel-depends"].push_back({{"repo-id", one.repository}, {"version", *major}});
+  }
+}
+
+}  // namespace
+
 std::string metadata_text(const Manifest& manifest, const VariantFacts& facts, const fs::path& folder) {
   json files = json::object();
   for (const auto& [path, digest] : digest_list(folder)) {
@@ -44,9 +58,7 @@ std::string metadata_text(const Manifest& manifest, const VariantFacts& facts, c
   if (!facts.commit.empty()) provenance["kernel"] = {{"commit", facts.commit}, {"dirty", facts.dirty}};
   document["provenance"] = provenance;
   if (!manifest.repository.empty()) document["source"] = manifest.repository;
-  json dependencies = json::object();
-  for (const Dependency& one : manifest.dependencies) dependencies[one.repository] = one.range.text();
-  if (!dependencies.empty()) document["dependencies"] = dependencies;
+  add_dependencies(manifest, document);
   return document.dump(2) + "\n";
 }
 

@@ -19,7 +19,8 @@ struct VariantFacts {
 VariantFacts facts_of(const std::filesystem::path& folder);
 
 /// The text of metadata.json for the files below `folder`, each with its SHA-256.
-/// Besides the Hub's keys: package-version (X.Y.Z) and dependencies ({"owner/name": "range"}).
+/// Besides the Hub's keys: package-version (X.Y.Z) and dependencies ({"owner/name": "range"}), which
+/// kernel-depends repeats by major version.
 std::string metadata_text(const Manifest& manifest, const VariantFacts& facts,
                           const std::filesystem::path& folder);
 

@@ -26,25 +26,25 @@ std::vector<std::string> texts_of(const Json& object, const char* key) {
                                                     : std::vector<std::string>();
 }
 
+// A range of ours says more than the major version that kernel-depends has for the same repository.
 void read_dependencies(const Json& json, VariantMetadata& metadata) {
+  if (const auto ranges = json.find("dependencies"); ranges != json.end() && ranges->is_object()) {
+    for (const auto& item : ranges->items())
+      metadata.kernel_depends.push_back(
+          {.repository = item.key(), .revision = item.value().get<std::string>()});
+  }
   if (const auto list = json.find("kernel-depends"); list != json.end() && list->is_array()) {
     for (const Json& item : *list) {
       KernelDependency dependency{.repository = item.at("repo-id").get<std::string>(), .revision = {}};
+      const bool listed =
+          std::any_of(metadata.kernel_depends.begin(), metadata.kernel_depends.end(),
+                      [&](const auto& known) { return known.repository == dependency.repository; });
+      if (listed) continue;
       if (item.contains("version"))
         dependency.revision = std::to_string(item.at("version").get<int>());
       else
         dependency.revision = item.at("revision").get<std::string>();
       metadata.kernel_depends.push_back(std::move(dependency));
-    }
-  }
-  if (const auto ranges = json.find("dependencies"); ranges != json.end() && ranges->is_object()) {
-    for (const auto& item : ranges->items()) {
-      const std::string& repository = item.key();
-      const bool listed = std::any_of(metadata.kernel_depends.begin(), metadata.kernel_depends.end(),
-                                      [&](const auto& known) { return known.repository == repository; });
-      if (!listed)
-        metadata.kernel_depends.push_back(
-            {.repository = repository, .revision = item.value().get<std::string>()});
     }
   }
 }

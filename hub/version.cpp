@@ -265,6 +265,12 @@ bool Range::has_pre(const Version& core) const {
   return inside(low_.inclusive ? v : Version{v.major, v.minor, v.patch, v.pre + ".0", {}});
 }
 
+std::optional<int> Range::only_major() const {
+  const int major = low_.version.major;
+  if (intersects(parse(">" + std::to_string(major)))) return {};
+  return major;
+}
+
 std::string Range::text() const {
   if (written_.empty()) return "*";
   std::string all;

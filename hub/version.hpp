@@ -44,6 +44,8 @@ class Range {
   bool contains(const Version& version) const;
   /// Whether some version, existing or not, is inside both.
   bool intersects(const Range& other) const;
+  /// The major number that all its versions have; nothing if they have several.
+  std::optional<int> only_major() const;
   /// The requirements as they were written, joined by ", ".
   std::string text() const;
 

@@ -25,14 +25,16 @@ hub::VariantMetadata parse(const std::string& text) {
 }  // namespace
 
 TEST_CASE("fields of metadata.json") {
-  const auto metadata = parse(document(
-      R"(,"kernel-depends":[{"repo-id":"o/a","version":2},{"repo-id":"o/b","revision":"main"}],"dependencies":{"o/c":"^1"},)"
-      R"("kernels-minver":"0.17","unknown":{"x":1},"provenance":{"kernel":{"commit":"abc"}})"));
+  const auto metadata = parse(
+      document(R"(,"kernel-depends":[{"repo-id":"o/a","version":2},{"repo-id":"o/b","revision":"main"},)"
+               R"({"repo-id":"o/c","version":1}],"dependencies":{"o/c":"^1.2"},)"
+               R"("kernels-minver":"0.17","unknown":{"x":1},"provenance":{"kernel":{"commit":"abc"}})"));
   CHECK(metadata.name == "relu");
   CHECK(metadata.archs.size() == 2);
   REQUIRE(metadata.kernel_depends.size() == 3);
-  CHECK(metadata.kernel_depends[0].revision == "2");
-  CHECK(metadata.kernel_depends[2].revision == "^1");
+  CHECK(metadata.kernel_depends[0].revision == "^1.2");  // the range, not the version that repeats it
+  CHECK(metadata.kernel_depends[1].revision == "2");
+  CHECK(metadata.kernel_depends[2].revision == "main");
   CHECK(metadata.commit == "abc");
 }
 

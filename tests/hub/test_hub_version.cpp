@@ -202,6 +202,19 @@ TEST_CASE("two ranges intersect exactly if some version is in both") {
   CHECK(met < 1800);
 }
 
+TEST_CASE("the one major version of a range") {
+  for (const char* text : {"1", "^1.2", "~1", "=1.2.3", "1.2.*", ">=1.5, <2", ">1.0.0 <1.9"}) {
+    CAPTURE(text);
+    CHECK(Range::parse(text).only_major() == 1);
+  }
+  CHECK(Range::parse("<1").only_major() == 0);
+  CHECK(Range::parse("^0.1").only_major() == 0);
+  for (const char* text : {"*", ">=1", ">=1, <3", "<=1", ">0.9, <1.1"}) {
+    CAPTURE(text);
+    CHECK_FALSE(Range::parse(text).only_major());
+  }
+}
+
 TEST_CASE("random text is a range or an error") {
   std::mt19937 source(4);
   const std::string alphabet = "0123.^~<>=-+ax*, ";

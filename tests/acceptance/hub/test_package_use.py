@@ -109,6 +109,30 @@ def test_versions_and_namesakes_live_in_one_process(bundled, tmp_path):
     assert run_python(bundled, code).split() == ["1", "2", "3", "1"]
 
 
+def test_get_kernel_loads_what_a_package_depends_on(bundled, tmp_path):
+    constant_package(tmp_path / "base", "base", "1.4.0", 40)
+    bundled.run("push", tmp_path / "base", "--to", "trusted/base", env=BUILD_ENV)
+    constant_package(tmp_path / "top", "top", "0.1.0", 2)
+    needs = '[dependencies]\n"trusted/base" = "^1.2"\n"trusted/many" = ">=1, <3"\n'
+    for path, text in (
+        ("kernel.toml", needs),
+        ("python/__init__.py", 'from kernels import get_kernel_dep\nbase = get_kernel_dep("trusted/base")\n'),
+    ):
+        with (tmp_path / "top" / path).open("a") as file:
+            file.write(text)
+    bundled.run("push", tmp_path / "top", "--to", "trusted/top", env=BUILD_ENV)
+    (written,) = (tmp_path / "top" / "build" / "kernel-package" / "build").glob("*/metadata.json")
+    metadata = json.loads(written.read_text())
+    assert metadata["kernel-depends"] == [{"repo-id": "trusted/base", "version": 1}]
+    assert metadata["dependencies"] == {"trusted/base": "^1.2", "trusted/many": ">=1, <3"}
+    code = """
+        from kernels import get_kernel
+        top = get_kernel("trusted/top", version=0)
+        print(top.answer() + top.base.answer())
+    """
+    assert run_python(bundled, code).split() == ["42"]
+
+
 class Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
