@@ -204,25 +204,13 @@ void add_lock(CLI::App& app, Global& global) {
   command->add_flag("--frozen", flags->frozen, "--locked and --offline");
   add_examples(*command, "  kernels lock\n  kernels lock --upgrade\n  kernels lock --locked      in CI");
   command->callback([flags, &global] {
-    const hub::LockPolicy policy{flags->locked || flags->frozen, flags->hub.offline || flags->frozen};
-    const hub::Manifest manifest = hub::Manifest::read(flags->folder);
-    std::optional<hub::Lock> lock;
-    if (!flags->upgrade || policy.locked) lock = hub::current_lock(flags->folder, manifest, policy);
-    bool written = false;
-    if (!lock) {
-      Session session(flags->hub, global);
-      if ((policy.offline || session.environment().offline) && !manifest.dependencies.empty()) {
-        throw hub::HubError(hub::ErrorKind::network,
-                            "kernel.lock is not current, and resolving needs the network",
-                            "run `kernels lock` without --offline and HF_HUB_OFFLINE");
-      }
-      const auto held = hub::Lock::read(flags->folder);
-      lock = hub::make_lock(session.api(), manifest,
-                            held && !flags->upgrade ? held->versions() : hub::Resolution{});
-      written = !policy.locked && lock->write(flags->folder);
-    }
-    if (global.json) return print({{"written", written}, {"lock", json::parse(lock->text())}});
-    for (const hub::LockedPackage& package : lock->packages) {
+    const hub::LockPolicy policy{.locked = flags->locked || flags->frozen,
+                                 .offline = flags->hub.offline || flags->frozen,
+                                 .upgrade = flags->upgrade};
+    Session session(flags->hub, global);
+    const auto [lock, written] = hub::update_lock(session.api(), flags->folder, policy);
+    if (global.json) return print({{"written", written}, {"lock", json::parse(lock.text())}});
+    for (const hub::LockedPackage& package : lock.packages) {
       std::printf("%s@%s %s\n", package.repository.c_str(), package.version.text().c_str(),
                   package.commit.c_str());
     }

@@ -74,4 +74,17 @@ Lock make_lock(Api& api, const Manifest& manifest, const Resolution& held) {
   return lock;
 }
 
+UpdatedLock update_lock(Api& api, const std::filesystem::path& folder, const LockPolicy& policy) {
+  const Manifest manifest = Manifest::read(folder);
+  if (auto lock = current_lock(folder, manifest, policy)) return {std::move(*lock), false};
+  if ((policy.offline || api.environment().offline) && !manifest.dependencies.empty()) {
+    throw HubError(ErrorKind::network, "kernel.lock is not current, and resolving needs the network",
+                   "run `kernels lock` without --offline and HF_HUB_OFFLINE");
+  }
+  const auto held = Lock::read(folder);
+  Lock lock = make_lock(api, manifest, held && !policy.upgrade ? held->versions() : Resolution{});
+  const bool written = !policy.locked && lock.write(folder);
+  return {std::move(lock), written};
+}
+
 }  // namespace neuron_kernels::hub

@@ -33,4 +33,14 @@ class HubSource : public PackageSource {
 /// fit. errors: HubError incompatible with who asks for what; as Api
 Lock make_lock(Api& api, const Manifest& manifest, const Resolution& held);
 
+struct UpdatedLock {
+  Lock lock;
+  bool written = false;
+};
+
+/// kernel.lock of the package in `folder`: as it is if it is current, else resolved anew and written.
+/// errors: HubError usage if it is not current and policy.locked; network if it is not and the policy is
+/// offline; as Manifest::read, make_lock
+UpdatedLock update_lock(Api& api, const std::filesystem::path& folder, const LockPolicy& policy);
+
 }  // namespace neuron_kernels::hub

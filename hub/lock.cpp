@@ -173,6 +173,7 @@ std::string Lock::outdated(const std::vector<Dependency>& wanted) const {
 
 std::optional<Lock> current_lock(const std::filesystem::path& folder, const Manifest& manifest,
                                  const LockPolicy& policy) {
+  if (policy.upgrade && !policy.locked) return {};
   std::optional<Lock> lock = Lock::read(folder);
   const std::string reason = lock ? lock->outdated(manifest.dependencies) : "there is none";
   if (reason.empty()) return lock;

@@ -26,6 +26,7 @@ struct LockedPackage {
 struct LockPolicy {
   bool locked = false;   // --locked: kernel.lock must be there and current; it is never changed
   bool offline = false;  // --offline: no request; what is not in the cache does not exist
+  bool upgrade = false;  // --upgrade: the newest versions, whatever is locked; --locked wins
   static constexpr LockPolicy frozen() { return {true, true}; }  // --frozen: both
 };
 

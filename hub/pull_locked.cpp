@@ -1,33 +1,15 @@
 #include "hub/pull_locked.hpp"
 
 #include "hub/cache.hpp"
-#include "hub/error.hpp"
 #include "hub/hub_source.hpp"
-#include "hub/manifest.hpp"
 
 namespace neuron_kernels::hub {
-
-namespace {
-
-Lock lock_of(Api& api, const std::filesystem::path& folder, const LockPolicy& policy) {
-  const Manifest manifest = Manifest::read(folder);
-  if (auto lock = current_lock(folder, manifest, policy)) return *lock;
-  if ((policy.offline || api.environment().offline) && !manifest.dependencies.empty()) {
-    throw HubError(ErrorKind::network, "kernel.lock is not current, and resolving needs the network",
-                   "run `kernels lock` without --offline and HF_HUB_OFFLINE");
-  }
-  const auto held = Lock::read(folder);
-  Lock lock = make_lock(api, manifest, held ? held->versions() : Resolution{});
-  lock.write(folder);
-  return lock;
-}
-
-}  // namespace
 
 std::vector<Pulled> pull_locked(Api& api, const std::filesystem::path& folder, const LockPolicy& policy,
                                 const PullOptions& options) {
   std::vector<Pulled> pulled;
-  for (const LockedPackage& package : lock_of(api, folder, policy).packages) {
+  const Lock lock = update_lock(api, folder, policy).lock;
+  for (const LockedPackage& package : lock.packages) {
     PullOptions each = options;
     each.dependencies = false;  // the lock names all of them
     each.expected_files = &package.files;
