@@ -45,6 +45,7 @@ json json_of(const hub::Pulled& pulled) {
           {"bytes", pulled.total_bytes},
           {"received", pulled.received_bytes},
           {"from_cache", pulled.from_cache},
+          {"publisher", pulled.trust ? json(hub::name_of(*pulled.trust)) : json()},
           {"variants", decisions},
           {"dependencies", dependencies}};
 }

@@ -7,6 +7,7 @@
 #include "cli/session.hpp"
 #include "hub/error.hpp"
 #include "hub/platform.hpp"
+#include "hub/publisher.hpp"
 #include "hub/revision.hpp"
 #include "hub/signature_check.hpp"
 #include "hub/snapshot.hpp"
@@ -123,6 +124,11 @@ void print_fields(const json& document, const std::string& indent) {
   }
 }
 
+hub::Trust trust_of(hub::Api& api, const hub::RepoId& repo, const hub::RepoInfo& info) {
+  if (!info.trusted_publisher) return hub::publisher_trust(api, repo.owner);
+  return *info.trusted_publisher ? hub::Trust::trusted : hub::Trust::untrusted;
+}
+
 void show_info(const Options& options, const Global& global) {
   Session session(options.hub, global);
   hub::Api& api = session.api();
@@ -152,6 +158,10 @@ void show_info(const Options& options, const Global& global) {
   }
   const json metadata = document.value("metadata", json::object());
   document.erase("metadata");
+  if (options.type == hub::RepoType::kernel) {
+    document.erase("trusted_publisher");
+    document["publisher"] = hub::trust_text(trust_of(api, reference.repo, info), reference.repo.owner);
+  }
   print_fields(document, "");
   print_fields(metadata, "  ");
   if (!decisions.empty()) std::printf("variants:\n%s\n", hub::trace_text(decisions, "  ").c_str());

@@ -29,6 +29,7 @@ class Puller {
   const Platform& platform();
   void fetch(const Snapshot& snapshot, const RepoCache& cache, SnapshotRecord& record, Pulled& pulled,
              const std::vector<const TreeEntry*>& files);
+  void show_trust(Pulled& pulled);
   void pull_dependencies(const VariantMetadata& metadata, Pulled& pulled);
   void require_expected(const std::vector<const TreeEntry*>& files, const Pulled& pulled) const;
 
@@ -61,6 +62,7 @@ Pulled Puller::pull(const Reference& reference, const std::string& asked_by) {
                 .files = {},
                 .decisions = {},
                 .from_cache = snapshot.from_cache,
+                .trust = {},
                 .dependencies = {}};
   taken_[reference.repo.text()] = {commit, reference.revision, asked_by};
   std::string prefix;
@@ -77,7 +79,10 @@ Pulled Puller::pull(const Reference& reference, const std::string& asked_by) {
     pulled.total_bytes += entry.size;
   }
   if (options_.expected_files != nullptr) require_expected(files, pulled);
-  if (options_.plan_only) return pulled;
+  if (options_.plan_only) {
+    if (!snapshot.from_cache) show_trust(pulled);
+    return pulled;
+  }
   if (options_.all_files) {
     fetch(snapshot, cache, snapshot.record, pulled, files);
     cache.write_refs(snapshot.revision.refs, commit);
@@ -203,6 +208,7 @@ void Puller::fetch(const Snapshot& snapshot, const RepoCache& cache, SnapshotRec
     wanted.push_back(file);
   }
   if (wanted.empty()) return;
+  show_trust(pulled);
   Download download(api_, pulled.repo, pulled.commit, cache, record, options_.download);
   try {
     download.run(wanted);
@@ -211,6 +217,14 @@ void Puller::fetch(const Snapshot& snapshot, const RepoCache& cache, SnapshotRec
     throw;
   }
   pulled.received_bytes += download.received_bytes();
+}
+
+void Puller::show_trust(Pulled& pulled) {
+  if (pulled.trust || pulled.repo.type != RepoType::kernel || !has_python(pulled.files)) return;
+  pulled.trust = publisher_trust(api_, pulled.repo.owner);
+  if (!options_.download.on_notice) return;
+  options_.download.on_notice(pulled.repo.text() + " has Python code; " +
+                              trust_text(*pulled.trust, pulled.repo.owner));
 }
 
 void Puller::require_expected(const std::vector<const TreeEntry*>& files, const Pulled& pulled) const {

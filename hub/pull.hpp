@@ -11,6 +11,7 @@
 #include "hub/api.hpp"
 #include "hub/download.hpp"
 #include "hub/platform.hpp"
+#include "hub/publisher.hpp"
 #include "hub/repository.hpp"
 #include "hub/variant.hpp"
 
@@ -37,6 +38,8 @@ struct Pulled {
   std::uint64_t total_bytes = 0, received_bytes = 0;
   std::vector<Decision> decisions;
   bool from_cache = false;  // no hub was asked, or none answered
+  /// Of who published it: asked, and told to download.on_notice, before Python code is downloaded.
+  std::optional<Trust> trust;
   std::vector<Pulled> dependencies;
 };
 

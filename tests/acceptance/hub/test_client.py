@@ -14,7 +14,7 @@ from stub import OTHER_TOKEN, TOKEN, variant
 def test_pull_prints_the_snapshot_alone(hub, kernels, package):
     name, files = package
     run = kernels("pull", f"{name}@1")
-    assert run.err == ""
+    assert run.err == f"note: {name} has Python code; trusted is trusted by the hub\n"
     assert run.out.count("\n") == 1
     held = snapshot_files(run.path / "build/torch-universal")
     assert held.pop("metadata.json")
@@ -25,7 +25,7 @@ def test_pull_prints_the_snapshot_alone(hub, kernels, package):
     link = os.readlink(run.path / "build/torch-universal/big.bin")
     assert link.startswith("../../../../blobs/")
     requests = [entry["path"] for entry in hub.log()]
-    assert len(requests) == 2 + 3  # refs, tree, one per file that is not empty
+    assert len(requests) == 3 + 3  # refs, tree, the publisher, one per file that is not empty
     assert all(entry["method"] == "GET" for entry in hub.log())
 
 
@@ -128,6 +128,32 @@ def test_kernel_dependencies_are_pulled(hub, kernels):
     run = kernels("pull", "trusted/user@1")
     assert run.code == CODE["incompatible"]
     assert "trusted/user@v1 asks for '1', trusted/mid@v1 for '2'" in run.err
+
+
+def test_trust_in_a_publisher_is_shown_before_python_code_arrives(hub, kernels):
+    hub.publish("alice/code", variant("torch-universal", {"__init__.py": b"1"}))
+    words = "alice is not trusted by the hub: read the code before you import it"
+    assert words in kernels("info", "alice/code").out
+    hub.clear()
+    assert words in kernels("pull", "alice/code@1", "--dry-run").err
+    run = kernels("pull", "alice/code@1")
+    assert run.err.startswith(f"note: alice/code has Python code; {words}") and run.err.count("\n") == 1
+    paths = [entry["path"] for entry in hub.log()]
+    downloaded = [i for i, path in enumerate(paths) if path.endswith(".py")]
+    assert paths.index("/api/organizations/alice/overview") < downloaded[0]
+    assert kernels("pull", "alice/code@1").err == ""  # nothing was downloaded
+    kernels("cache", "rm", "alice/code")
+    assert kernels("pull", "alice/code@1", "-q").err == ""
+    kernels("cache", "rm", "alice/code")
+    assert kernels("pull", "alice/code@1", "--json").json["publisher"] == "untrusted"
+    kernels("cache", "rm", "alice/code")
+    hub.fault({"path": "/overview", "action": "status", "status": 404, "body": "<html>", "times": 1})
+    hub.fault({"path": "/overview", "action": "status", "status": 403, "times": 1})
+    assert "is not trusted by the hub" in kernels("pull", "alice/code@1").err  # 404: alice is no organization
+    kernels("cache", "rm", "alice/code")
+    assert "whether alice is trusted, the hub did not say" in kernels("pull", "alice/code@1").err
+    hub.publish("alice/headers", variant("neuron-header", {"include/a.hpp": b"1"}))
+    assert kernels("pull", "alice/headers@1").err == ""
 
 
 def test_metadata_digest_is_checked(hub, kernels):

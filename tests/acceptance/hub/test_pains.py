@@ -298,7 +298,7 @@ def test_e22_proxy(hub, kernels, package):
             proxy.log.clear()
             kernels("cache", "rm", name)
             assert kernels("pull", f"{name}@1", env={variable: proxy.url}).code == 0
-            assert len(proxy.log) == 5
+            assert len(proxy.log) == 6
         proxy.log.clear()
         for no_proxy in ("NO_PROXY", "no_proxy"):
             env = {"http_proxy": proxy.url, no_proxy: "127.0.0.1"}
