@@ -41,14 +41,15 @@ class Builder {
     const std::vector<std::string> sources = matching_files(folder_, c.sources);
     write_file(dst / "include" / fs::path(c.header).filename(), read_file(folder_ / c.header));
     make_folders(dst / "lib");
-    // The C++ run-time library goes inside, unseen: any C program can load it, whatever it links itself.
+    // The C++ run-time library goes inside, unseen: any C program can load it, whatever it links itself. What
+    // nobody calls stays out: std::random_device alone would ask for glibc 2.36.
     compile({.root = folder_,
              .sources = sources,
              .include = c.include,
              .system_include = {},
              .flags = {"-pthread"},
              .link = {"-pthread", "-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL",
-                      "-Wl,--no-undefined", "-Wl,-soname," + library, "-s"},
+                      "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,-soname," + library, "-s"},
              .output = dst / "lib" / library},
             options_.on_progress);
     write_file(dst / cmake_config_name(manifest_), c_config(manifest_));

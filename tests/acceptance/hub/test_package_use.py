@@ -4,13 +4,15 @@ import ctypes
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
 
 import pytest
-from pushing import KERNELS, ROOT, Hub
+from pushing import Hub
+from registry import KERNELS, ROOT
 
 PLATFORM = f"{platform.machine()}-linux"
 CXX = "ccache g++" if shutil.which("ccache") else "g++"
@@ -172,6 +174,17 @@ def test_the_c_library_needs_nothing_but_libc_and_chooses_its_instruction_set(bu
     portable = run_python(bundled, code, NEURON_KERNELS_ISA="portable")
     assert portable == "b'portable'\n"
     assert run_python(bundled, code, NEURON_KERNELS_ISA="sse9") == "None\n"
+
+
+def test_e27_compiled_variants_run_on_an_older_glibc(bundled):
+    """Of which the oldest that they need must be older than that of this machine, which built them."""
+    own = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
+    libraries = sorted((bundled.package / "build" / "kernel-package" / "build").rglob("*.so"))
+    assert [library.name for library in libraries] == ["libneuron_kernels.so", "ops.so"]
+    for library in libraries:
+        symbols = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+        needed = {tuple(map(int, version.split("."))) for version in re.findall(r"\(GLIBC_([\d.]+)\)", symbols)}
+        assert needed and max(needed) < own, f"{library.name} needs glibc {max(needed)}, this machine has {own}"
 
 
 def test_the_header_of_the_c_library_is_c(bundled, tmp_path):
