@@ -4,6 +4,8 @@ import subprocess
 
 import pytest
 from pulling import Client, content
+from pushing import Hub
+from registry import KERNELS
 from stub import Stub, variant
 
 
@@ -48,3 +50,24 @@ def package(hub, request):
     files = {"__init__.py": b"VALUE = 1\n", "big.bin": content(4_000_000, name), "empty.txt": b""}
     hub.publish(name, variant("torch-universal", files), tag="1.2.0")
     return name, files
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a hub for pushing, with options of hub_stub.py."""
+    hubs = []
+
+    def start(*options):
+        hubs.append(Hub(tmp_path, *options))
+        return hubs[-1]
+
+    yield start
+    for hub in hubs:
+        hub.stub.stop()
+
+
+@pytest.fixture
+def new_package(tmp_path):
+    """A package as `kernels new` makes it."""
+    subprocess.run([KERNELS, "new", "my-scale"], cwd=tmp_path, check=True, capture_output=True)
+    return tmp_path / "my-scale"

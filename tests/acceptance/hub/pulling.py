@@ -7,8 +7,8 @@ import random
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-KERNELS = os.environ.get("KERNELS_BIN", str(ROOT / "build/hub/cli/kernels"))
+from registry import KERNELS
+
 CODE = {"usage": 2, "auth": 3, "not_found": 4, "network": 5, "integrity": 6, "incompatible": 7, "storage": 9}
 
 

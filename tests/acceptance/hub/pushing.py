@@ -2,14 +2,11 @@
 
 import json
 import os
-import pathlib
 import re
 import subprocess
 
+from registry import KERNELS
 from stub import TOKEN, Stub
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-KERNELS = os.environ.get("KERNELS_BIN", str(ROOT / "build/hub/cli/kernels"))
 
 
 class Hub:

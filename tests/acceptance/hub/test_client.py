@@ -70,7 +70,7 @@ def test_commits_that_no_ref_names(hub, kernels):
     assert kernels("pull", f"{name}@abcdef0123").code == CODE["not_found"]
 
 
-def test_variants_without_pytorch(hub, kernels):
+def test_e29_variants_without_pytorch(hub, kernels):
     name = "trusted/header"
     tree = variant("neuron-header", {"include/scale.hpp": b"#pragma once"})
     tree.update(variant("neuron-c-aarch64-linux", {"lib/libscale.so": b"elf"}))

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-from pulling import KERNELS
+from registry import KERNELS
 
 HERE = pathlib.Path(__file__).resolve().parent
 

@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from pulling import ROOT, Client, content, snapshot_files
-from registry import KERNELS, Registry
+from pulling import Client, content, snapshot_files
+from registry import KERNELS, ROOT, Registry
 
 HERE = pathlib.Path(__file__).resolve().parent
 RELEASES = ("0.23.5", "0.30.2", "0.34.6", "0.36.0", "1.25.0")

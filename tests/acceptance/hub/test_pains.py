@@ -1,5 +1,6 @@
 """`kernels pull` against a hub with faults. E1 to E28 are pains of users of real clients, by their number in the fact
-sheet of the protocol; each test replays one. Those of `kernels push` are in test_push.py."""
+sheet of the protocol; each test replays one. Those of `kernels push` are in test_pains_push.py, E27 is in
+test_package_use.py."""
 
 import os
 import pathlib
