@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
@@ -119,7 +121,9 @@ void run(Options& options, const Global& global) {
   Session session(options.hub, global);
   ProgressLine line(global, session.environment());
   options.pull.download.on_progress = [&](const hub::Progress& progress) { line.show(progress); };
+  std::set<std::string> told;
   options.pull.download.on_notice = [&](const std::string& text) {
+    if (!told.insert(text).second) return;
     line.clear();
     notice(global, text);
   };

@@ -44,6 +44,8 @@ class RepoCache {
                       const std::string& path, const std::string& digest) const;
   /// Whether the snapshots are made of links. Tried out once.
   bool has_links() const;
+  /// Whether links are wanted and cannot be had.
+  bool links_fail() const { return links_wanted_ && !has_links(); }
 
  private:
   std::filesystem::path cache_, folder_;

@@ -26,6 +26,11 @@ constexpr std::uint64_t worth_resuming_bytes = 1 << 20;  // less is left to the 
 constexpr std::uint64_t lock_from_bytes = 1 << 20;
 constexpr auto between_looks = std::chrono::milliseconds(100);
 
+constexpr std::string_view no_locks =
+    "this cache's file system has no locks; pulls at the same time may download a file twice";
+constexpr std::string_view no_links =
+    "this cache's file system has no symbolic links; each version of a package gets files of its own";
+
 std::uint64_t bytes_of_partials(const fs::path& blobs, const std::string& blob) {
   std::uint64_t bytes = 0;
   std::error_code error;
@@ -65,6 +70,7 @@ void Download::run(const std::vector<const TreeEntry*>& files) {
   if (files.empty()) return;
   cache_.prepare();
   require_space(files);
+  if (cache_.links_fail() && api_.environment().symlinks_warning) tell(no_links);
   leftovers_ = find_leftovers(cache_.blobs());
   std::map<std::string, JobPtr> by_blob;
   for (const TreeEntry* file : files) {
@@ -106,6 +112,10 @@ void Download::require_space(const std::vector<const TreeEntry*>& files) const {
                  "free space on that disk (`kernels cache prune`), or set HF_HUB_CACHE to another folder");
 }
 
+void Download::tell(std::string_view text) const {
+  if (options_.on_notice) options_.on_notice(std::string(text));
+}
+
 void Download::start_what_fits() {
   while (!waiting_.empty() && active_.size() < static_cast<std::size_t>(options_.parallel)) {
     const JobPtr job = waiting_.front();
@@ -122,6 +132,7 @@ void Download::start(const JobPtr& job) {
       locked_.push_back(job);
       return;
     }
+    if (job->lock->state() == BlobLock::State::unavailable) tell(no_locks);
   }
   if (take_from_blobs(*job)) {
     job->lock.reset();
@@ -193,10 +204,7 @@ bool Download::take_from_blobs(const Job& job) {
   if (!fs::is_regular_file(blob, missing)) return false;
   if (fs::file_size(blob, missing) != job.entry().size ||
       digest_of(job.entry(), blob) != job.entry().blob()) {
-    if (options_.on_notice) {
-      options_.on_notice("the cached " + blob.string() +
-                         " is damaged (checksum mismatch); it is downloaded again");
-    }
+    tell("the cached " + blob.string() + " is damaged (checksum mismatch); it is downloaded again");
     fs::remove(blob, missing);
     return false;
   }
@@ -224,9 +232,7 @@ void Download::wait_for_others() {
   for (const JobPtr& job : locked_) {
     const std::uint64_t bytes = bytes_of_partials(cache_.blobs(), job->entry().blob());
     const bool first = job->last_progress == Clock::time_point{};
-    if (first && options_.on_notice) {
-      options_.on_notice("another process downloads " + job->entry().path + "; waiting for it");
-    }
+    if (first) tell("another process downloads " + job->entry().path + "; waiting for it");
     if (first || bytes != job->seen_bytes) {
       job->seen_bytes = bytes;
       job->last_progress = now;

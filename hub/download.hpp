@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hub/api.hpp"
@@ -23,7 +24,8 @@ struct Progress {
 struct DownloadOptions {
   int parallel = 8;
   std::function<void(const Progress&)> on_progress = {};
-  std::function<void(const std::string&)> on_notice = {};  // one line
+  /// Told in one line; what concerns several files comes for each.
+  std::function<void(const std::string&)> on_notice = {};
 };
 
 class Download {
@@ -44,6 +46,7 @@ class Download {
   using JobPtr = std::shared_ptr<Job>;
 
   void require_space(const std::vector<const TreeEntry*>& files) const;
+  void tell(std::string_view text) const;
   void start_what_fits();
   void start(const JobPtr& job);
   void request(const JobPtr& job);

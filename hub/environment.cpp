@@ -150,6 +150,7 @@ Environment read_environment(std::optional<std::string> endpoint, const Getenv& 
   find_token(variables, environment);
   environment.offline = variables.flag("HF_HUB_OFFLINE") || variables.flag("TRANSFORMERS_OFFLINE");
   environment.symlinks = !variables.flag("HF_HUB_DISABLE_SYMLINKS");
+  environment.symlinks_warning = !variables.flag("HF_HUB_DISABLE_SYMLINKS_WARNING");
   environment.telemetry = !variables.flag("HF_HUB_DISABLE_TELEMETRY") &&
                           !variables.flag("DISABLE_TELEMETRY") && !variables.flag("DO_NOT_TRACK");
   environment.progress_bars = !variables.flag("HF_HUB_DISABLE_PROGRESS_BARS");

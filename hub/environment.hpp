@@ -21,6 +21,7 @@ struct Environment {
   std::string token_source;          // variable or file that the token came from, for messages
   bool offline = false;              // HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE
   bool symlinks = true;              // unless HF_HUB_DISABLE_SYMLINKS
+  bool symlinks_warning = true;      // unless HF_HUB_DISABLE_SYMLINKS_WARNING
   bool telemetry = true;             // false: the User-Agent names no platform
   bool progress_bars = true;         // unless HF_HUB_DISABLE_PROGRESS_BARS
   std::chrono::seconds connect_timeout{10};  // HF_HUB_ETAG_TIMEOUT

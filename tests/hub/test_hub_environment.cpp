@@ -92,6 +92,8 @@ TEST_CASE("switches take the four true words in any case") {
   CHECK_FALSE(hub::is_true(nullptr));
   CHECK(read({{"HF_HOME", "/h"}, {"TRANSFORMERS_OFFLINE", "true"}}).offline);
   CHECK_FALSE(read({{"HF_HOME", "/h"}, {"HF_HUB_DISABLE_SYMLINKS", "1"}}).symlinks);
+  CHECK(read({{"HF_HOME", "/h"}}).symlinks_warning);
+  CHECK_FALSE(read({{"HF_HOME", "/h"}, {"HF_HUB_DISABLE_SYMLINKS_WARNING", "1"}}).symlinks_warning);
   const Environment quiet = read({{"HF_HOME", "/h"}, {"DO_NOT_TRACK", "1"}});
   CHECK(quiet.user_agent().find("platform") == std::string::npos);
   CHECK(read({{"HF_HOME", "/h"}}).user_agent().find("; platform/") != std::string::npos);

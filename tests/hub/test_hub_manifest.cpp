@@ -34,7 +34,7 @@ std::string own_manifest() {
 
 }  // namespace
 
-TEST_CASE("a whole manifest is read") {
+TEST_CASE("a whole manifest is read (S-CFG-04: numbers and ranges)") {
   const Manifest m = Manifest::parse(head + R"(
 description = "scales"
 repository = "https://example.org/scale"
@@ -82,7 +82,7 @@ TEST_CASE("this repository's own manifest is one") {
   CHECK((m.header && m.torch && m.c));
 }
 
-TEST_CASE("mistakes in a manifest name line, key and what is allowed") {
+TEST_CASE("S-CFG-03, S-CFG-04: mistakes in a manifest name line, key and what is allowed") {
   struct Case {
     std::string text, message;
   };

@@ -86,14 +86,6 @@ def test_e29_variants_without_pytorch(hub, kernels):
     assert run.code == CODE["not_found"] and "variants: neuron-c-aarch64-linux, neuron-header, torch" in run.err
 
 
-def test_cache_may_move(hub, kernels, package, tmp_path):
-    name, files = package
-    kernels("pull", f"{name}@1")
-    kernels.cache.rename(tmp_path / "moved")
-    path = kernels("pull", f"{name}@1", "--cache", tmp_path / "moved", "--offline").path
-    assert (path / "build/torch-universal/big.bin").read_bytes() == files["big.bin"]
-
-
 def test_json_and_dry_run(hub, kernels, package):
     name, files = package
     plan = kernels("pull", f"{name}@1", "--dry-run", "--json").json

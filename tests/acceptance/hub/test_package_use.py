@@ -97,6 +97,7 @@ def constant_package(folder, name, version, value):
 
 
 def test_versions_and_namesakes_live_in_one_process(bundled, tmp_path):
+    """S-MOD-01"""
     packages = (("one", "trusted/relu", "relu", "1.0.0", 1), ("two", "trusted/relu", "relu", "2.0.0", 2))
     packages += (("three", "trusted/other", "relu", "1.0.0", 3),)
     for folder, repository, name, version, value in packages:

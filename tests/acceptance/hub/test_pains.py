@@ -47,6 +47,7 @@ def make_public(path):
 
 @pytest.mark.parametrize("offline", [False, True])
 def test_e02_read_only_cache(hub, kernels, package, offline):
+    """S-HUB-17"""
     name, _ = package
     path = kernels("pull", f"{name}@1").path
     user = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
@@ -86,6 +87,7 @@ def kill_at_half(hub, kernels, name, size):
 
 
 def test_e03_resumes_after_kill(hub, kernels):
+    """S-HUB-19: kill -9, then again"""
     name, size = "trusted/resume", 20_000_000
     data = kill_at_half(hub, kernels, name, size)
     assert any(".incomplete" in blob for blob in kernels.blobs(name))
@@ -331,6 +333,7 @@ def test_e22_e23_prefix_and_foreign_links(tmp_path, hub):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become two users")
 def test_e24_two_users_of_one_group(hub, tmp_path):
+    """S-HUB-19: locks of another user"""
     name = "trusted/group"
     hub.publish(name, variant("torch-universal", {"__init__.py": b"1"}))
     shared = tmp_path / "shared"
