@@ -1,4 +1,4 @@
-# make demo    a language model on these kernels, against stock PyTorch
+# make demo    a language model on these kernels, against stock PyTorch; the kernels come through a local registry
 # make test    every test; `make bench`, `make lint`, `make format`, `make clean` as they say
 # make hub         the `kernels` command, as build/hub/cli/kernels
 # make conformance the registry against the real Hugging Face clients
@@ -9,7 +9,9 @@
 # PYTHON names the interpreter for .venv, TORCH_INDEX_URL an index to take PyTorch from, JOBS the compilers at a time.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
+ifndef PARALLEL
 .NOTPARALLEL:
+endif
 .DELETE_ON_ERROR:
 export PYTHON ?= python3
 export JOBS ?= $(shell nproc)
@@ -33,8 +35,10 @@ SETUP_FILES := scripts/setup.sh scripts/download_size.py pytorch/requirements-de
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
-demo: debian-build .venv/package.stamp
-	.venv/bin/python scripts/demo.py
+# The command compiles while pip downloads.
+demo: debian-hub
+	@$(MAKE) --no-print-directory -j2 PARALLEL=yes .venv/demo.stamp command
+	CXX="$$(command -v ccache) g++" .venv/bin/python scripts/demo.py
 
 test: debian-test .venv/test.stamp .venv/package.stamp
 	@scripts/test.sh
@@ -53,9 +57,18 @@ bench: debian-bench .venv/package.stamp
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE .venv/bin/python bench/bench_torch.py
 	.venv/bin/python scripts/bench_report.py
 
+CONFIGURE_HUB := cmake -G Ninja -S . -B build/hub -DNEURON_KERNELS_TESTS=OFF -DNEURON_KERNELS_HUB=ON
 hub: debian-hub
-	cmake -G Ninja -S . -B build/hub -DNEURON_KERNELS_TESTS=OFF -DNEURON_KERNELS_HUB=ON
+	$(CONFIGURE_HUB)
 	cmake --build build/hub -j $(JOBS)
+
+# `kernels` alone, and in silence unless it fails: others may be talking.
+.PHONY: command
+command:
+	@mkdir -p build
+	@printf '\n==> Building the command kernels (build/hub.log)\n'
+	@{ $(CONFIGURE_HUB) && cmake --build build/hub -j $(JOBS) --target kernels; } >build/hub.log 2>&1 || \
+	  { cat build/hub.log; exit 1; }
 
 conformance: hub .venv/hub.stamp
 	.venv/bin/python tests/acceptance/hub/conformance.py

@@ -1,6 +1,7 @@
 """A language model and a sentence encoder on neuron_kernels, against stock PyTorch: same results? how fast?
 
-Run by `make demo`. Exit code 1 when results differ. The figures go to build/demo.json.
+The operators are the bundled package, pushed to a local registry and pulled back from it (demo_hub.py). Run by `make
+demo`. Exit code 1 when results differ. The figures go to build/demo.json.
 """
 
 import copy
@@ -10,10 +11,13 @@ import os
 import platform
 import statistics
 import sys
+import tempfile
 import textwrap
 import time
 import warnings
 from pathlib import Path
+
+import demo_hub
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # the weights are in installed packages; nothing is downloaded
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -30,17 +34,22 @@ EMBEDDING_TOLERANCE = 1e-5  # of embeddings of length 1
 
 
 def main():
-    started = time.perf_counter()
     say("neuron_kernels: a real language model on kernels written for AWS Trainium, on this CPU\n")
+    with tempfile.TemporaryDirectory(prefix="neuron-kernels-demo-") as folder:
+        return run(Path(folder))
+
+
+def run(folder):
+    started = time.perf_counter()
     progress("loading PyTorch and Transformers", None)
     import demo_models
-    import neuron_kernels
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     torch.set_grad_enabled(False)
+    neuron_kernels, hub = demo_hub.by_registry(folder, progress)
     machine = {
         "cpu": cpu_model(),
         "threads": torch.get_num_threads(),
@@ -61,6 +70,7 @@ def main():
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
     say(f"machine   {machine['cpu']}, {threads}, kernels for {machine['instruction_set']}")
     say("software  " + ", ".join(f"{name} {machine[name]}" for name in ("torch", "transformers", "neuron_kernels")))
+    say(demo_hub.describe(hub))
     say("models    SmolLM2-135M-Instruct and MiniLM-L6-v2 in float32; stock PyTorch with its own attention (sdpa)")
     say(f"patched   {summary(report)}\n")
 
@@ -70,6 +80,7 @@ def main():
     seconds = time.perf_counter() - started
     figures = {
         "machine": machine,
+        "hub": hub,
         "patched": {"SmolLM2": describe(report), "MiniLM": describe(encoder_report)},
         "text": text,
         "speed": speed,
