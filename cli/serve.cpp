@@ -23,21 +23,43 @@ using nlohmann::ordered_json;
 
 struct ServeOptions {
   std::filesystem::path root;
-  std::string listen = "127.0.0.1:8085", certificate, key;
+  std::string listen = "127.0.0.1:8085";
+  hub::registry::ServiceLimits limits;
+  hub::registry::ServerOptions server;
   int grace_s = 30;
 };
 
-void serve(const ServeOptions& options) {
-  const std::size_t colon = options.listen.rfind(':');
-  const std::string port = colon == options.listen.npos ? "" : options.listen.substr(colon + 1);
+/// Splits "ADDRESS:PORT".
+void set_address(const std::string& listen, hub::registry::ServerOptions& server) {
+  const std::size_t colon = listen.rfind(':');
+  const std::string port = colon == listen.npos ? "" : listen.substr(colon + 1);
   if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != port.npos ||
       std::stoi(port) > 65535) {
-    throw hub::HubError(hub::ErrorKind::usage, "--listen is '" + options.listen + "'; expected ADDRESS:PORT",
+    throw hub::HubError(hub::ErrorKind::usage, "--listen is '" + listen + "'; expected ADDRESS:PORT",
                         "for example --listen 127.0.0.1:8085");
   }
-  if (options.certificate.empty() != options.key.empty()) {
+  server.address = listen.substr(0, colon);
+  server.port = static_cast<std::uint16_t>(std::stoi(port));
+}
+
+/// What is said in several options at once, or has a form that CLI11 does not check.
+void check(ServeOptions& options) {
+  set_address(options.listen, options.server);
+  if (options.server.certificate_file.empty() != options.server.key_file.empty()) {
     throw hub::HubError(hub::ErrorKind::usage, "--cert and --key go together; only one of them was given");
   }
+  std::string& url = options.server.public_url;
+  while (url.ends_with('/')) url.pop_back();
+  if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://")) {
+    throw hub::HubError(
+        hub::ErrorKind::usage,
+        "--public-url is '" + url + "'; expected an address that starts with http:// or https://",
+        "for example --public-url https://hub.example.org");
+  }
+}
+
+void serve(ServeOptions& options) {
+  check(options);
   // Before any thread: they all inherit the mask, and only sigwait() below takes these signals.
   sigset_t ends;
   sigemptyset(&ends);
@@ -49,15 +71,10 @@ void serve(const ServeOptions& options) {
   mallopt(M_ARENA_MAX, 2);  // threads are many and short of work: memory that one frees is another's
 #endif
 
-  hub::registry::Service service(options.root);
-  hub::registry::ServerOptions server_options;
-  server_options.address = options.listen.substr(0, colon);
-  server_options.port = static_cast<std::uint16_t>(std::stoi(port));
-  server_options.certificate_file = options.certificate;
-  server_options.key_file = options.key;
-  hub::registry::HttpServer server(server_options, service);
-  const char* scheme = options.certificate.empty() ? "http" : "https";
-  std::printf("%s://%s:%u\n", scheme, server_options.address.c_str(), static_cast<unsigned>(server.port()));
+  hub::registry::Service service(options.root, options.limits);
+  hub::registry::HttpServer server(options.server, service);
+  const char* scheme = options.server.certificate_file.empty() ? "http" : "https";
+  std::printf("%s://%s:%u\n", scheme, options.server.address.c_str(), static_cast<unsigned>(server.port()));
   std::fflush(stdout);
   int signal = 0;
   sigwait(&ends, &signal);
@@ -67,6 +84,27 @@ void serve(const ServeOptions& options) {
 
 hub::registry::Accounts accounts(const ServeOptions& options) {
   return hub::registry::Accounts(options.root / "accounts.json");
+}
+
+void add_server_options(CLI::App& command, ServeOptions& options) {
+  hub::registry::ServerOptions& server = options.server;
+  command.add_option("--cert", server.certificate_file, "PEM file of a certificate and its chain, for HTTPS");
+  command.add_option("--key", server.key_file, "PEM file of its key");
+  command.add_option("--public-url", server.public_url,
+                     "address at which clients reach the server; by default as each one names it");
+  command.add_option("--trusted-proxy", server.trusted_proxies,
+                     "address of a proxy whose X-Forwarded-For is believed; may be repeated");
+  const auto add_number = [&](const char* name, auto& number, int most, const char* help) {
+    command.add_option(name, number, help)->capture_default_str()->check(CLI::Range(1, most));
+  };
+  constexpr int hour_s = 3600;
+  add_number("--header-deadline", server.deadlines.header_s, hour_s,
+             "seconds in which the header of a request must be there");
+  add_number("--idle-deadline", server.deadlines.idle_s, hour_s,
+             "seconds without a byte after which a connection ends");
+  add_number("--least-rate", server.deadlines.least_bytes_per_s, 1 << 30,
+             "bytes/s that a client must send or take, on average over each --header-deadline");
+  add_number("--grace", options.grace_s, hour_s, "seconds that running transfers get at the end");
 }
 
 void add_user_commands(CLI::App& serve_command, const std::shared_ptr<ServeOptions>& options,
@@ -175,10 +213,7 @@ void add_serve(CLI::App& app, Global& global) {
   command->add_option("--root", options->root, "folder of the registry; made if it is not there")->required();
   command->add_option("--listen", options->listen, "ADDRESS:PORT; port 0 takes any free one")
       ->capture_default_str();
-  command->add_option("--cert", options->certificate, "PEM file of a certificate, for HTTPS");
-  command->add_option("--key", options->key, "PEM file of its key");
-  command->add_option("--grace", options->grace_s, "seconds that running transfers get at the end")
-      ->capture_default_str();
+  add_server_options(*command, *options);
   command->require_subcommand(0, 1);
   command->fallthrough();
   add_user_commands(*command, options, global);

@@ -129,16 +129,32 @@ std::string percent_decoded(std::string_view text, bool plus_is_blank) {
       constexpr std::string_view digits = "0123456789abcdef0123456789ABCDEF";
       const std::size_t high = i + 2 < text.size() ? digits.find(text[i + 1]) : digits.npos;
       const std::size_t low = i + 2 < text.size() ? digits.find(text[i + 2]) : digits.npos;
-      const std::size_t code = high == digits.npos || low == digits.npos ? 0 : high % 16 * 16 + low % 16;
-      if (code == 0) {
+      if (high == digits.npos || low == digits.npos) {
         throw HttpError{
             400, "the address holds a '%' that is not followed by two hexadecimal digits", {}, {}};
       }
+      const std::size_t code = high % 16 * 16 + low % 16;
+      if (code == 0) throw HttpError{400, "the address holds a zero byte, '%00'", {}, {}};
       plain += static_cast<char>(code);
       i += 2;
     }
   }
   return plain;
+}
+
+std::string client_behind(const std::vector<std::string>& trusted_proxies, std::string peer,
+                          std::string_view forwarded_for) {
+  const auto trusted = [&](const std::string& address) {
+    return std::find(trusted_proxies.begin(), trusted_proxies.end(), address) != trusted_proxies.end();
+  };
+  while (trusted(peer) && !forwarded_for.empty()) {
+    const std::size_t comma = forwarded_for.rfind(',');
+    std::string_view last = comma != forwarded_for.npos ? forwarded_for.substr(comma + 1) : forwarded_for;
+    last.remove_prefix(std::min(last.find_first_not_of(" \t"), last.size()));
+    peer = last.substr(0, last.find_first_of(" \t"));
+    forwarded_for = forwarded_for.substr(0, comma != forwarded_for.npos ? comma : 0);
+  }
+  return peer;
 }
 
 }  // namespace neuron_kernels::hub::registry

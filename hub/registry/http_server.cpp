@@ -6,25 +6,20 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstring>
-#include <deque>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <unordered_map>
 
 #include "hub/error.hpp"
+#include "hub/registry/request_check.hpp"
+#include "hub/registry/workers.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 Reply reply_of(const HttpError& error) {
   using nlohmann::json;  // a message may quote bytes that are no UTF-8
@@ -56,127 +51,6 @@ Reply answer_of(const Work& work) {
   }
 }
 
-/// Threads that work out answers.
-class Workers {
- public:
-  explicit Workers(int count) {
-    for (int i = 0; i < count; ++i) threads_.emplace_back([this] { serve(); });
-  }
-  ~Workers() {
-    {
-      const std::scoped_lock lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-  }
-  void post(std::function<void()> job) {
-    {
-      const std::scoped_lock lock(mutex_);
-      jobs_.push_back(std::move(job));
-    }
-    wake_.notify_one();
-  }
-
- private:
-  void serve() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      const std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      job();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;
-  bool stopping_ = false;
-  std::vector<std::jthread> threads_;  // last: joined first
-};
-
-/// Ends connections whose client sends too slowly. A connection is watched from its start, and from each
-/// answer, until a request's header is there; then while its body comes in.
-class Watch {
- public:
-  explicit Watch(const ServerOptions& options)
-      : options_(options), thread_([this](const std::stop_token& stop) {
-          std::unique_lock lock(mutex_);
-          while (!stop.stop_requested()) {
-            tick_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
-            look();
-          }
-        }) {}
-
-  void connected(MHD_Connection* connection) {
-    const std::scoped_lock lock(mutex_);
-    watched_[connection] = {Clock::now(), 0, Phase::header, descriptor(connection)};
-  }
-  void closed(MHD_Connection* connection) {
-    const std::scoped_lock lock(mutex_);
-    watched_.erase(connection);
-  }
-  void body(MHD_Connection* connection, std::size_t bytes) {
-    const std::scoped_lock lock(mutex_);
-    Watched& w = watched_[connection];
-    if (w.phase != Phase::body) w = {Clock::now(), 0, Phase::body, w.fd};
-    w.bytes += bytes;
-  }
-  void answering(MHD_Connection* connection) {
-    const std::scoped_lock lock(mutex_);
-    watched_[connection].phase = Phase::answer;
-  }
-  /// Idle connections that are kept alive are ended by libmicrohttpd's own time-out.
-  void answered(MHD_Connection* connection) {
-    const std::scoped_lock lock(mutex_);
-    if (const auto found = watched_.find(connection); found != watched_.end())
-      found->second.phase = Phase::idle;
-  }
-  int count() const {
-    const std::scoped_lock lock(mutex_);
-    return static_cast<int>(watched_.size());
-  }
-  int busy() const {
-    const std::scoped_lock lock(mutex_);
-    return static_cast<int>(std::count_if(watched_.begin(), watched_.end(), [](const auto& entry) {
-      return entry.second.phase == Phase::body || entry.second.phase == Phase::answer;
-    }));
-  }
-
- private:
-  enum class Phase { header, body, answer, idle };
-  struct Watched {
-    Clock::time_point since{};
-    std::uint64_t bytes = 0;
-    Phase phase = Phase::header;
-    int fd = -1;
-  };
-
-  static int descriptor(MHD_Connection* connection) {
-    const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info != nullptr ? info->connect_fd : -1;
-  }
-  void look() {
-    for (auto& [connection, w] : watched_) {
-      const auto age = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - w.since).count();
-      if (age < options_.header_deadline_s) continue;
-      const auto wanted =
-          static_cast<std::uint64_t>(age) * static_cast<std::uint64_t>(options_.least_bytes_per_s);
-      const bool slow = w.phase == Phase::header || (w.phase == Phase::body && w.bytes < wanted);
-      if (slow && w.fd >= 0) ::shutdown(w.fd, SHUT_RDWR);
-    }
-  }
-
-  const ServerOptions& options_;
-  mutable std::mutex mutex_;
-  std::condition_variable_any tick_;
-  std::unordered_map<MHD_Connection*, Watched> watched_;
-  std::jthread thread_;
-};
-
 struct Request {
   std::string target;  // path and query
   std::unique_ptr<Exchange> exchange;
@@ -190,7 +64,7 @@ struct Request {
 class HttpServer::State {
  public:
   State(const ServerOptions& server_options, Router& request_router)
-      : options(server_options), router(request_router), watch(options), workers(options.workers) {
+      : options(server_options), router(request_router), watch(options.deadlines), workers(options.workers) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(options.port);
@@ -226,11 +100,12 @@ class HttpServer::State {
                               MHD_OPTION_LISTEN_SOCKET, listener.get(), MHD_OPTION_THREAD_POOL_SIZE,
                               static_cast<unsigned>(options.loops), MHD_OPTION_CONNECTION_LIMIT,
                               static_cast<unsigned>(options.most_connections),  //
-                              MHD_OPTION_CONNECTION_TIMEOUT, 60U, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                              std::size_t{32} << 10, MHD_OPTION_URI_LOG_CALLBACK, &State::on_target, this,  //
-                              MHD_OPTION_UNESCAPE_CALLBACK, &State::keep_escapes, nullptr,                  //
-                              MHD_OPTION_NOTIFY_COMPLETED, &State::on_completed, this,                      //
-                              MHD_OPTION_NOTIFY_CONNECTION, &State::on_connection, this,                    //
+                              MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options.deadlines.idle_s),
+                              MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{32} << 10,
+                              MHD_OPTION_URI_LOG_CALLBACK, &State::on_target, this,         //
+                              MHD_OPTION_UNESCAPE_CALLBACK, &State::keep_escapes, nullptr,  //
+                              MHD_OPTION_NOTIFY_COMPLETED, &State::on_completed, this,      //
+                              MHD_OPTION_NOTIFY_CONNECTION, &State::on_connection, this,    //
                               MHD_OPTION_ARRAY, items.data(), MHD_OPTION_END);
     if (daemon == nullptr) {
       throw HubError(
@@ -255,7 +130,8 @@ class HttpServer::State {
                             MHD_ConnectionNotificationCode code) {
     auto& state = *static_cast<State*>(context);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-      state.watch.connected(connection);
+      state.watch.connected(
+          connection, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
     } else {
       state.watch.closed(connection);
     }
@@ -267,29 +143,37 @@ class HttpServer::State {
     *request = nullptr;
   }
 
-  static MHD_Result on_request(void* context, MHD_Connection* connection, const char*, const char* method,
-                               const char*, const char* data, std::size_t* size, void** request) {
-    return static_cast<State*>(context)->step(connection, method, data, size,
-                                              *static_cast<Request*>(*request));
+  static MHD_Result on_request(void* context, MHD_Connection* connection, const char* url, const char* method,
+                               const char* version, const char* data, std::size_t* size, void** request) {
+    auto& state = *static_cast<State*>(context);
+    Request& r = *static_cast<Request*>(*request);
+    if (r.step == Request::Step::head) return state.begin(connection, url, method, version, r);
+    return state.step(connection, data, size, r);
   }
 
-  MHD_Result step(MHD_Connection* connection, const char* method, const char* data, std::size_t* size,
-                  Request& r) {
-    if (r.step == Request::Step::head) {
-      r.step = Request::Step::body;
-      watch.body(connection, 0);
-      guarded(r, [&] { r.exchange = router.begin(head_of(connection, method, r.target)); });
-      return MHD_YES;
+  MHD_Result begin(MHD_Connection* connection, const char* url, const char* method, const char* version,
+                   Request& r) {
+    r.step = Request::Step::body;
+    watch.receiving(connection, 0);
+    guarded(r, [&] { check_request(connection, {url, version, r.target}); });
+    if (r.refused) {
+      r.reply.fields.emplace_back("Connection", "close");
+      return send(connection, r);
     }
+    guarded(r, [&] { r.exchange = router.begin(head_of(connection, method, r.target)); });
+    return MHD_YES;
+  }
+
+  MHD_Result step(MHD_Connection* connection, const char* data, std::size_t* size, Request& r) {
     if (*size > 0) {
-      watch.body(connection, *size);
+      watch.receiving(connection, *size);
       if (!r.refused) guarded(r, [&] { r.exchange->body(bytes_of({data, *size})); });
       *size = 0;
       return MHD_YES;
     }
     if (r.step == Request::Step::body && !r.refused) {
       r.step = Request::Step::working;
-      watch.answering(connection);
+      watch.working(connection);
       MHD_suspend_connection(connection);
       workers.post([connection, &r] {
         r.reply = answer_of([&] { return r.exchange->finish(); });
@@ -326,13 +210,25 @@ class HttpServer::State {
       const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
       return value != nullptr ? value : std::string_view();
     };
-    const std::string_view forwarded = head.field("X-Forwarded-Proto");
-    const bool secure = !options.certificate_file.empty() || forwarded == "https";
-    head.base_url = std::string(secure ? "https://" : "http://") + std::string(head.field("Host"));
+    head.client = client_behind(options.trusted_proxies, peer_of(connection), head.field("X-Forwarded-For"));
+    head.base_url = options.public_url;
+    if (head.base_url.empty()) {
+      const bool secure = !options.certificate_file.empty() || head.field("X-Forwarded-Proto") == "https";
+      head.base_url = std::string(secure ? "https://" : "http://") + std::string(head.field("Host"));
+    }
     return head;
   }
 
-  static MHD_Result send(MHD_Connection* connection, Request& r) {
+  static std::string peer_of(MHD_Connection* connection) {
+    const sockaddr* peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    char text[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(peer)->sin_addr, text, sizeof text);
+    return text;
+  }
+
+  MHD_Result send(MHD_Connection* connection, Request& r) {
+    watch.sending(connection);
     Reply& reply = r.reply;
     MHD_Response* response = nullptr;
     if (reply.file) {
@@ -355,7 +251,7 @@ class HttpServer::State {
 
   ServerOptions options;
   Router& router;
-  Watch watch;
+  ConnectionWatch watch;
   Workers workers;
   Descriptor listener;
   std::uint16_t port = 0;
@@ -373,8 +269,8 @@ int HttpServer::connections() const { return state_->watch.count(); }
 void HttpServer::stop(int seconds) {
   if (state_->daemon == nullptr) return;
   const Descriptor listener(MHD_quiesce_daemon(state_->daemon));
-  const auto end = Clock::now() + std::chrono::seconds(seconds);
-  while (state_->watch.busy() > 0 && Clock::now() < end)
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (state_->watch.busy() > 0 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   MHD_stop_daemon(state_->daemon);
   state_->daemon = nullptr;

@@ -1,7 +1,7 @@
 // The registry's HTTP server over libmicrohttpd: hands requests to a Router and sends what it answers.
 //
-// A few threads wait on all connections; answers are worked out on a pool of workers, so that a commit that
-// waits for the disk holds up no download. Bodies of files go out by sendfile.
+// A few threads wait on all connections; answers are worked out on a pool of workers. Bodies of files go out by
+// sendfile.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 #include "hub/digest.hpp"
 #include "hub/files.hpp"
+#include "hub/registry/connection_watch.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -25,6 +26,7 @@ struct RequestHead {
   std::string path;      // as it came, percent-encoded, without the query
   std::string query;     // as it came, without '?'
   std::string base_url;  // "http://host:port", as the client named this server
+  std::string client;    // its address
   std::function<std::string_view(const char* name)> field;  // header field; empty if there is none
 
   /// The parts of `path` between slashes, each decoded. Errors: HttpError 400 for a wrong escape or a zero
@@ -84,9 +86,9 @@ struct ServerOptions {
   std::string certificate_file, key_file;  // PEM; both or none
   int loops = 2, workers = 8;
   int most_connections = 2048;
-  int header_deadline_s =
-      30;  // from the first byte of a request, or the connection, to the end of its header
-  int least_bytes_per_s = 1024;  // of a body, on average after the first deadline
+  Deadlines deadlines;
+  std::string public_url;  // base of the addresses in answers; empty: as each client named the server
+  std::vector<std::string> trusted_proxies;  // addresses whose X-Forwarded-For is believed
 };
 
 class HttpServer {
@@ -108,5 +110,9 @@ class HttpServer {
 };
 
 std::string percent_decoded(std::string_view text, bool plus_is_blank);
+
+/// Who asks, when `peer` is a proxy that is trusted: the last of the X-Forwarded-For that is not one itself.
+std::string client_behind(const std::vector<std::string>& trusted_proxies, std::string peer,
+                          std::string_view forwarded_for);
 
 }  // namespace neuron_kernels::hub::registry

@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from certificates import Authority
 from pulling import Client, content
 from pushing import Hub
 from registry import KERNELS
@@ -71,3 +72,9 @@ def new_package(tmp_path):
     """A package as `kernels new` makes it."""
     subprocess.run([KERNELS, "new", "my-scale"], cwd=tmp_path, check=True, capture_output=True)
     return tmp_path / "my-scale"
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """A throw-away certification authority, by openssl."""
+    return Authority(tmp_path_factory.mktemp("certificates"))

@@ -1,5 +1,6 @@
 """A `kernels serve` on loopback with throw-away users, for tests and benchmarks."""
 
+import base64
 import http.client
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import urllib.request
+from email.message import Message
 from pathlib import Path
 from types import TracebackType
 
@@ -22,13 +24,14 @@ def free_port() -> int:
 
 
 class Registry:
-    """alice writes to her own namespace and to `trusted`; bob only reads there."""
+    """alice writes to her own namespace and to `trusted`; bob only reads there. options: of `kernels serve`."""
 
     trusted_org = "trusted"
 
-    def __init__(self, kernels: str, root: Path) -> None:
-        self.kernels, self.root, self.port = kernels, root, free_port()
-        self.endpoint = f"http://127.0.0.1:{self.port}"
+    def __init__(self, kernels: str, root: Path, *options: str) -> None:
+        self.kernels, self.root, self.port, self.options = kernels, root, free_port(), options
+        scheme = "https" if "--cert" in options else "http"
+        self.endpoint = f"{scheme}://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[str] | None = None
         for command in ("user add alice", "user add bob", "org add trusted --trusted", "org member trusted alice"):
             self.admin(*command.split())
@@ -39,7 +42,8 @@ class Registry:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def start(self) -> None:
-        command = [self.kernels, "serve", "--root", str(self.root), "--listen", f"127.0.0.1:{self.port}"]
+        listen = ["--root", str(self.root), "--listen", f"127.0.0.1:{self.port}"]
+        command = [self.kernels, "serve", *listen, *self.options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith("http"):
@@ -73,11 +77,41 @@ class Registry:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return bytes(answer.read())
 
-    def requests(self) -> int:
-        """How many it has taken, this one included."""
-        found = re.search(r"^kernels_requests_total (\d+)$", self.get("/metrics").decode(), re.M)
+    def metric(self, name: str) -> int:
+        found = re.search(rf"^kernels_{name} (\d+)$", self.get("/metrics").decode(), re.M)
         assert found is not None
         return int(found[1])
+
+    def requests(self) -> int:
+        """How many it has taken, this one included."""
+        return self.metric("requests_total")
+
+    def call(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Message, bytes]:
+        """Status, header and body of one request by alice on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, {"Authorization": f"Bearer {self.writer}", **headers})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def create(self, name: str, **settings: object) -> str:
+        """A kernel repository of alice."""
+        status, _, answer = self.call(
+            "POST", "/api/repos/create", json.dumps({"name": name, "type": "kernel", **settings}).encode()
+        )
+        assert status == 200, answer
+        return f"alice/{name}"
+
+    def commit(self, repository: str, files: dict[str, bytes]) -> tuple[int, Message, bytes]:
+        """One commit on main with all content inline; the server makes LFS objects of what is large."""
+        lines: list[dict[str, object]] = [{"key": "header", "value": {"summary": "files"}}]
+        for path, content in files.items():
+            value = {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
+            lines.append({"key": "file", "value": value})
+        body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        return self.call("POST", f"/api/kernels/{repository}/commit/main", body)
 
     def peak_bytes(self) -> int:
         assert self.process is not None

@@ -72,16 +72,6 @@ class Writer(threading.Thread):
         return {"key": "lfsFile", "value": {"path": path, "algo": "sha256", "oid": oid, "size": len(content)}}
 
 
-def create(registry: Registry, name: str) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
-    body = json.dumps({"name": name, "type": "kernel"})
-    connection.request("POST", "/api/repos/create", body, {"Authorization": f"Bearer {registry.writer}"})
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
-    answer.read()
-    return f"alice/{name}"
-
-
 def check_store(registry: Registry, repository: str) -> None:
     folder = registry.root / "repos" / "kernels" / (repository + ".git")
     fsck = subprocess.run(["git", "-C", str(folder), "fsck", "--full", "--strict"], capture_output=True, text=True)
@@ -121,7 +111,7 @@ def test_a_killed_registry_loses_no_acknowledged_commit(tmp_path: Path) -> None:
     for first in range(0, ROUNDS, 10):  # a new one now and then: every object is compared after every kill
         registry = Registry(KERNELS, tmp_path / f"root-{first}")
         registry.start()
-        repository = create(registry, "load")
+        repository = registry.create("load")
         for kill in range(first, min(first + 10, ROUNDS)):
             total += kill_under_load(registry, repository, kill, moments.uniform(0.02, 0.4))
         assert registry.stop() == 0
@@ -136,20 +126,11 @@ def test_a_full_disk_gives_507_and_leaves_the_branch_as_it_was(tmp_path: Path) -
         pytest.skip("needs the right to mount a tmpfs of 10 MB")
     try:
         with Registry(KERNELS, mount / "root") as registry:
-            repository = create(registry, "full")
+            repository = registry.create("full")
             before = json.loads(registry.get(f"/api/kernels/{repository}"))["sha"]
-            encoded = base64.b64encode(os.urandom(20_000_000)).decode()
-            lines = [
-                {"key": "header", "value": {"summary": "too large"}},
-                {"key": "file", "value": {"content": encoded, "path": "large.bin", "encoding": "base64"}},
-            ]
-            body = "".join(json.dumps(line) + "\n" for line in lines)
-            connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=30)
-            headers = {"Authorization": f"Bearer {registry.writer}"}
-            connection.request("POST", f"/api/kernels/{repository}/commit/main", body, headers)
-            answer = connection.getresponse()
-            assert answer.status == 507, answer.status
-            assert "No space left" in json.loads(answer.read())["error"]
+            status, _, answer = registry.commit(repository, {"large.bin": os.urandom(20_000_000)})
+            assert status == 507, answer
+            assert "No space left" in json.loads(answer)["error"]
             assert json.loads(registry.get(f"/api/kernels/{repository}"))["sha"] == before
             assert not list((mount / "root" / "tmp").iterdir())
     finally:
@@ -171,7 +152,7 @@ def test_slow_senders_do_not_keep_others_waiting(tmp_path: Path) -> None:
 
 def test_a_stop_finishes_running_transfers(tmp_path: Path) -> None:
     with Registry(KERNELS, tmp_path / "root") as registry:
-        repository = create(registry, "stop")
+        repository = registry.create("stop")
         content = os.urandom(8_000_000)
         writer = Writer(registry, repository, 0)
         connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=30)
