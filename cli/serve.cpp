@@ -23,7 +23,7 @@ using nlohmann::ordered_json;
 
 struct ServeOptions {
   std::filesystem::path root;
-  std::string listen = "127.0.0.1:8085";
+  std::string listen = "127.0.0.1:8085", rate;
   hub::registry::ServiceLimits limits;
   hub::registry::ServerOptions server;
   int grace_s = 30;
@@ -48,6 +48,7 @@ void check(ServeOptions& options) {
   if (options.server.certificate_file.empty() != options.server.key_file.empty()) {
     throw hub::HubError(hub::ErrorKind::usage, "--cert and --key go together; only one of them was given");
   }
+  if (!options.rate.empty()) options.limits.rate = hub::registry::rate_of(options.rate);
   std::string& url = options.server.public_url;
   while (url.ends_with('/')) url.pop_back();
   if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://")) {
@@ -94,6 +95,8 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
                      "address at which clients reach the server; by default as each one names it");
   command.add_option("--trusted-proxy", server.trusted_proxies,
                      "address of a proxy whose X-Forwarded-For is believed; may be repeated");
+  command.add_option("--rate-limit", options.rate,
+                     "REQUESTS/SECONDS of each token, or of each address without one; by default no limit");
   const auto add_number = [&](const char* name, auto& number, int most, const char* help) {
     command.add_option(name, number, help)->capture_default_str()->check(CLI::Range(1, most));
   };

@@ -11,9 +11,9 @@ HttpError no_write_right(const Identity& who, const RepositoryKey& key, std::str
   return {403, std::move(to_strangers), {}, {}};
 }
 
-Identity Service::identify(const RequestHead& head) const {
+std::optional<Identity> Service::identify(const RequestHead& head) const {
   const std::string_view field = head.field("Authorization");
-  if (field.empty()) return {};
+  if (field.empty()) return Identity();
   std::string_view token;
   std::string password;
   if (field.size() > 7 && (field.starts_with("Bearer ") || field.starts_with("bearer "))) {
@@ -23,8 +23,31 @@ Identity Service::identify(const RequestHead& head) const {
     const std::size_t colon = password.find(':');
     token = colon != password.npos ? std::string_view(password).substr(colon + 1) : std::string_view();
   }
-  if (auto who = accounts_.identify(token)) return *who;
-  throw HttpError{401, "Invalid credentials in Authorization header", {}, {}};
+  return accounts_.identify(token);
+}
+
+Identity Service::admit(const RequestHead& head) {
+  const auto who = identify(head);
+  // Made-up credentials count for the address that sends them.
+  const bool known = who && !who->anonymous();
+  count(known ? "token " + who->name + " " + who->token.name : network_of(head.client));
+  if (!who) throw HttpError{401, "Invalid credentials in Authorization header", {}, {}};
+  return *who;
+}
+
+void Service::count(const std::string& who) {
+  const int wait_s = limiter_.take(who);
+  if (wait_s == 0) return;
+  ++refused_;
+  const std::string most = std::to_string(limiter_.rate().requests);
+  const std::string window = std::to_string(limiter_.rate().seconds), wait = std::to_string(wait_s);
+  throw HttpError{
+      429,
+      "Too many requests: " + most + " in " + window + " s are allowed; try again in " + wait + " s",
+      {},
+      {{"RateLimit", "\"api\";r=0;t=" + wait},
+       {"RateLimit-Policy", "\"fixed window\";\"api\";q=" + most + ";w=" + window},
+       {"Retry-After", wait}}};
 }
 
 RepositorySettings Service::require(const Call& call, const RepositoryKey& key, Right right) const {

@@ -58,6 +58,7 @@ std::unique_ptr<Exchange> Service::metrics() {
               " " + std::to_string(value) + "\n";
     };
     figure("kernels_requests_total", "counter", "Requests since the start.", requests_);
+    figure("kernels_requests_refused_total", "counter", "Requests beyond the rate limit.", refused_);
     figure("kernels_repositories", "gauge", "Repositories of all types.", repositories_.count());
     return Reply::of("text/plain; version=0.0.4; charset=utf-8", std::move(text));
   });

@@ -60,6 +60,7 @@ Service::Service(const std::filesystem::path& root, const ServiceLimits& limits)
       objects_(root),
       repositories_(root),
       tickets_(root / "secret"),
+      limiter_(limits.rate),
       store_id_(kept_random_hex(root / "store-id", 8, 0644)) {
   make_folders(root_ / "xorbs");
 }
@@ -68,12 +69,16 @@ std::unique_ptr<Exchange> Service::begin(const RequestHead& head) {
   ++requests_;
   Call call{head, head.parts(), {}};
   const std::string& first = call.parts.front();
-  // These carry their right in the address or a ticket of their own.
-  if (first == "_lfs") return lfs_transfer(call, {call.parts.begin() + 1, call.parts.end()});
-  if (first == "_xet") return xet(call, {call.parts.begin() + 1, call.parts.end()});
-  if (first == "health" && call.parts.size() == 1) return without_body([] { return Reply::text("ok\n"); });
-  if (first == "metrics" && call.parts.size() == 1) return metrics();
-  call.who = identify(head);
+  const bool get = head.method == "GET" || head.method == "HEAD";
+  if (first == "health" && call.parts.size() == 1 && get)
+    return without_body([] { return Reply::text("ok\n"); });
+  if (first == "metrics" && call.parts.size() == 1 && get) return metrics();
+  if (first == "_lfs" || first == "_xet") {  // their right is in the address, or a ticket of their own
+    count(network_of(head.client));
+    const Parts rest{call.parts.begin() + 1, call.parts.end()};
+    return first == "_lfs" ? lfs_transfer(call, rest) : xet(call, rest);
+  }
+  call.who = admit(head);
   return first == "api" ? api(call) : outside_api(call);
 }
 

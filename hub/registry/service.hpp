@@ -13,6 +13,7 @@
 #include "hub/registry/git_repository.hpp"
 #include "hub/registry/http_server.hpp"
 #include "hub/registry/objects.hpp"
+#include "hub/registry/rate_limit.hpp"
 #include "hub/registry/repositories.hpp"
 #include "hub/registry/tickets.hpp"
 
@@ -26,6 +27,7 @@ struct ServiceLimits {
   std::uint64_t commit_bytes = std::uint64_t{1} << 30;
   int page_entries = 1000;
   int ticket_seconds = 6 * 3600;
+  Rate rate;  // of requests by each token, or by each address without one
 };
 
 /// One request with what is known of who sent it.
@@ -61,7 +63,11 @@ class Service final : public Router {
   Answer outside_api(const Call& call);
 
   // access.cpp
-  Identity identify(const RequestHead& head) const;
+  /// Nothing if the credentials are nobody's.
+  std::optional<Identity> identify(const RequestHead& head) const;
+  /// Who asks, counted. Errors: HttpError 401, 429.
+  Identity admit(const RequestHead& head);
+  void count(const std::string& who);
   RepositorySettings require(const Call& call, const RepositoryKey& key, Right right) const;
   void require_gate(const Call& call, const RepositoryKey& key, const RepositorySettings& settings) const;
   GitRepository open(const RepositoryKey& key) const;
@@ -122,8 +128,9 @@ class Service final : public Router {
   Objects objects_;
   Repositories repositories_;
   Tickets tickets_;
+  RateLimiter limiter_;
   std::string store_id_;  // differs from registry to registry: Xet clients remember what a store has
-  std::atomic<std::uint64_t> requests_ = 0;
+  std::atomic<std::uint64_t> requests_ = 0, refused_ = 0;
 };
 
 /// The answer to `who` without the right to write to `key`: members learn that their token only reads.
