@@ -40,13 +40,16 @@ std::unique_ptr<Exchange> Service::preupload(const Call& call, const RepositoryK
     if (body.at("files").size() > most_preupload_files) {
       throw HttpError{400, "more than " + std::to_string(most_preupload_files) + " files at a time", {}, {}};
     }
+    std::vector<std::string> paths;
+    for (const json& file : body.at("files")) paths.push_back(file.at("path").get<std::string>());
+    const std::set<std::string> attributed = repository.lfs_paths(commit, paths);
     json files = json::array();
     for (const json& file : body.at("files")) {
       const std::string path = file.at("path").get<std::string>();
       const std::string sample =
           from_base64(file.contains("sample") ? file["sample"].get<std::string>() : "");
-      const bool lfs =
-          file.at("size").get<std::uint64_t>() >= limits_.lfs_from_bytes || sample.find('\0') != sample.npos;
+      const bool lfs = file.at("size").get<std::uint64_t>() >= limits_.lfs_from_bytes ||
+                       sample.find('\0') != sample.npos || attributed.contains(path);
       json answer{{"path", path}, {"uploadMode", lfs ? "lfs" : "regular"}, {"shouldIgnore", false}};
       if (const auto entry = repository.entry(commit, path);
           entry && !entry->folder && entry->lfs.has_value() == lfs) {

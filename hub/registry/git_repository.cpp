@@ -1,7 +1,5 @@
 #include "hub/registry/git_repository.hpp"
 
-#include <git2.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -10,27 +8,14 @@
 #include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/registry/http_server.hpp"
+#include "hub/registry/lfs_attributes.hpp"
+#include "hub/registry/libgit2.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 namespace {
 
-template <class T, void (*release)(T*)>
-struct Release {
-  void operator()(T* object) const { release(object); }
-};
-template <class T, void (*release)(T*)>
-using Held = std::unique_ptr<T, Release<T, release>>;
-using Commit = Held<git_commit, git_commit_free>;
-using Tree = Held<git_tree, git_tree_free>;
-using Blob = Held<git_blob, git_blob_free>;
-using Ref = Held<git_reference, git_reference_free>;
-using Odb = Held<git_odb, git_odb_free>;
-using Index = Held<git_index, git_index_free>;
-using Walk = Held<git_revwalk, git_revwalk_free>;
-using Entry = Held<git_tree_entry, git_tree_entry_free>;
-using Signature = Held<git_signature, git_signature_free>;
-using Object = Held<git_object, git_object_free>;
+using namespace libgit2;
 
 /// libgit2 once per process, with every object and reference synced to the disk.
 void start_libgit2() {
@@ -40,23 +25,6 @@ void start_libgit2() {
     return true;
   }();
   static_cast<void>(once);
-}
-
-void check(int result, const char* action) {
-  if (result >= 0) return;
-  const git_error* error = git_error_last();
-  throw HubError(ErrorKind::storage, std::string("git cannot ") + action + ": " +
-                                         (error != nullptr ? error->message : "unknown reason"));
-}
-
-/// Takes over what a libgit2 call made; an empty holder if it was not found.
-template <class HeldT, class Call>
-HeldT made(const char* action, const Call& call) {
-  typename HeldT::pointer object = nullptr;
-  const int result = call(&object);
-  if (result == GIT_ENOTFOUND || result == GIT_EINVALIDSPEC || result == GIT_EAMBIGUOUS) return HeldT();
-  check(result, action);
-  return HeldT(object);
 }
 
 std::string text_of(const git_oid& id) {
@@ -142,12 +110,12 @@ GitRepository::GitRepository(const std::filesystem::path& folder, std::function<
 GitRepository::~GitRepository() { git_repository_free(repository_); }
 
 std::vector<Reference> GitRepository::references(const std::string& prefix) const {
-  git_reference_iterator* iterator = nullptr;
-  check(git_reference_iterator_glob_new(&iterator, repository_, (prefix + "*").c_str()), "list references");
-  const Held<git_reference_iterator, git_reference_iterator_free> held(iterator);
+  const RefIterator iterator = made<RefIterator>("list references", [&](git_reference_iterator** i) {
+    return git_reference_iterator_glob_new(i, repository_, (prefix + "*").c_str());
+  });
   std::vector<Reference> found;
   git_reference* raw = nullptr;
-  while (git_reference_next(&raw, iterator) == 0) {
+  while (git_reference_next(&raw, iterator.get()) == 0) {
     const Ref ref(raw);
     const Object commit = made<Object>("read a reference", [&](git_object** o) {
       return git_reference_peel(o, ref.get(), GIT_OBJECT_COMMIT);
@@ -187,6 +155,27 @@ std::optional<std::string> GitRepository::resolve(const std::string& revision) c
 
 namespace {
 
+/// The pointer that a blob is, if it is one whose object is owned.
+std::optional<LfsPointer> pointer_in(git_repository* repository, const git_oid& id, std::size_t size,
+                                     const std::function<bool(const LfsPointer&)>& owns) {
+  constexpr std::size_t longest_pointer = 200;
+  if (size > longest_pointer || !owns) return std::nullopt;
+  const Blob blob = lookup_blob(repository, id);
+  auto pointer = blob != nullptr ? LfsPointer::parse(content_of(blob.get())) : std::nullopt;
+  return pointer && owns(*pointer) ? pointer : std::nullopt;
+}
+
+std::size_t size_of(git_odb* odb, const git_oid& id) {
+  std::size_t size = 0;
+  git_object_t type = GIT_OBJECT_INVALID;
+  check(git_odb_read_header(&size, &type, odb, &id), "read an object");
+  return size;
+}
+
+Odb objects_of(git_repository* repository) {
+  return made<Odb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository); });
+}
+
 /// The entry of a tree with its size, and its pointer if it is one.
 TreeEntry describe(git_odb* odb, git_repository* repository, const git_tree_entry* e, std::string path,
                    const std::function<bool(const LfsPointer&)>& owns) {
@@ -195,20 +184,9 @@ TreeEntry describe(git_odb* odb, git_repository* repository, const git_tree_entr
   entry.folder = git_tree_entry_type(e) == GIT_OBJECT_TREE;
   entry.oid = text_of(*git_tree_entry_id(e));
   if (entry.folder) return entry;
-  std::size_t size = 0;
-  git_object_t type = GIT_OBJECT_INVALID;
-  check(git_odb_read_header(&size, &type, odb, git_tree_entry_id(e)), "read an object");
-  entry.size = size;
-  constexpr std::size_t longest_pointer = 200;
-  if (size > longest_pointer || !owns) return entry;
-  const Blob blob = made<Blob>(
-      "read a blob", [&](git_blob** b) { return git_blob_lookup(b, repository, git_tree_entry_id(e)); });
-  if (blob == nullptr) return entry;
-  const std::string_view content(static_cast<const char*>(git_blob_rawcontent(blob.get())), size);
-  if (auto pointer = LfsPointer::parse(content); pointer && owns(*pointer)) {
-    entry.size = pointer->size;
-    entry.lfs = std::move(pointer);
-  }
+  entry.size = size_of(odb, *git_tree_entry_id(e));
+  entry.lfs = pointer_in(repository, *git_tree_entry_id(e), entry.size, owns);
+  if (entry.lfs) entry.size = entry.lfs->size;
   return entry;
 }
 
@@ -216,8 +194,7 @@ TreeEntry describe(git_odb* odb, git_repository* repository, const git_tree_entr
 
 std::optional<std::vector<TreeEntry>> GitRepository::list(const std::string& commit,
                                                           const std::string& folder, bool recursive) const {
-  const Odb odb =
-      made<Odb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
+  const Odb odb = objects_of(repository_);
   Tree root = tree_of(repository_, commit);
   if (root == nullptr) return std::nullopt;
   if (!folder.empty()) {
@@ -252,18 +229,15 @@ std::optional<TreeEntry> GitRepository::entry(const std::string& commit, const s
   const Entry e = made<Entry>(
       "read a tree", [&](git_tree_entry** t) { return git_tree_entry_bypath(t, root.get(), path.c_str()); });
   if (e == nullptr) return std::nullopt;
-  const Odb odb =
-      made<Odb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
+  const Odb odb = objects_of(repository_);
   return describe(odb.get(), repository_, e.get(), path, owns_);
 }
 
 std::string GitRepository::blob(const std::string& oid) const {
   const git_oid id = oid_of(oid);
-  const Blob blob =
-      made<Blob>("read a blob", [&](git_blob** b) { return git_blob_lookup(b, repository_, &id); });
+  const Blob blob = lookup_blob(repository_, id);
   if (blob == nullptr) throw HubError(ErrorKind::not_found, "no blob " + oid);
-  return {static_cast<const char*>(git_blob_rawcontent(blob.get())),
-          static_cast<std::size_t>(git_blob_rawsize(blob.get()))};
+  return content_of(blob.get());
 }
 
 std::vector<CommitInfo> GitRepository::commits(const std::string& from, std::size_t skip, std::size_t most,
@@ -293,23 +267,28 @@ std::string GitRepository::write_blob(std::string_view content) {
   return text_of(id);
 }
 
-std::optional<std::string> GitRepository::commit(const std::string& full_name, const std::string& parent,
-                                                 const Changes& changes, const std::string& title,
-                                                 const std::string& description, const std::string& author,
-                                                 bool make_reference) {
-  const Tree before = tree_of(repository_, parent);
-  const Index index = made<Index>("make an index", [&](git_index** i) { return git_index_new(i); });
-  check(git_index_read_tree(index.get(), before.get()), "read a tree");
+namespace {
+
+/// The files of a commit, to be changed in memory.
+Index index_of(git_repository* repository, const std::string& commit) {
+  const Tree tree = tree_of(repository, commit);
+  Index index = made<Index>("make an index", [&](git_index** i) { return git_index_new(i); });
+  check(git_index_read_tree(index.get(), tree.get()), "read a tree");
+  return index;
+}
+
+/// Errors: as GitRepository::commit
+void apply(const Changes& changes, git_index* index) {
   for (const std::string& path : changes.deleted_files) {
-    if (git_index_get_bypath(index.get(), path.c_str(), 0) == nullptr) {
+    if (git_index_get_bypath(index, path.c_str(), 0) == nullptr) {
       throw HttpError{404, "there is no file '" + path + "' to delete", "EntryNotFound", {}};
     }
-    check(git_index_remove(index.get(), path.c_str(), 0), "delete a file");
+    check(git_index_remove(index, path.c_str(), 0), "delete a file");
   }
   for (const std::string& folder : changes.deleted_folders) {
-    const std::size_t count = git_index_entrycount(index.get());
-    check(git_index_remove_directory(index.get(), folder.c_str(), 0), "delete a folder");
-    if (git_index_entrycount(index.get()) == count) {
+    const std::size_t count = git_index_entrycount(index);
+    check(git_index_remove_directory(index, folder.c_str(), 0), "delete a folder");
+    if (git_index_entrycount(index) == count) {
       throw HttpError{404, "there is no folder '" + folder + "' to delete", "EntryNotFound", {}};
     }
   }
@@ -318,12 +297,32 @@ std::optional<std::string> GitRepository::commit(const std::string& full_name, c
     entry.mode = GIT_FILEMODE_BLOB;
     entry.id = oid_of(blob);
     entry.path = path.c_str();
-    if (git_index_add(index.get(), &entry) < 0) {
-      const git_error* error = git_error_last();
-      throw HttpError{
-          400, "'" + path + "' cannot be added: " + (error != nullptr ? error->message : ""), {}, {}};
+    if (git_index_add(index, &entry) < 0) {
+      throw HttpError{400, "'" + path + "' cannot be added: " + last_error(), {}, {}};
     }
   }
+}
+
+}  // namespace
+
+std::set<std::string> GitRepository::lfs_paths(const std::string& commit,
+                                               const std::vector<std::string>& paths) const {
+  return registry::lfs_paths(repository_, index_of(repository_, commit).get(), paths);
+}
+
+std::optional<std::string> GitRepository::commit(const std::string& full_name, const std::string& parent,
+                                                 const Changes& changes, const std::string& title,
+                                                 const std::string& description, const std::string& author,
+                                                 bool make_reference) {
+  const Index index = index_of(repository_, parent);
+  const std::set<std::string> attributes_before = attribute_files(index.get());
+  apply(changes, index.get());
+  std::vector<std::string> changed;
+  for (const auto& file : changes.files) changed.push_back(file.first);
+  const Odb odb = objects_of(repository_);
+  keep_attributes(repository_, index.get(), attributes_before, changed, [&](const git_oid& id) {
+    return pointer_in(repository_, id, size_of(odb.get(), id), owns_).has_value();
+  });
   git_oid tree_id, commit_id;
   check(git_index_write_tree_to(&tree_id, index.get(), repository_), "write a tree");
   const Tree tree =

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,8 @@ class GitRepository {
                                              bool recursive) const;
   std::optional<TreeEntry> entry(const std::string& commit, const std::string& path) const;
   std::string blob(const std::string& oid) const;
+  /// Those of `paths` that the .gitattributes of `commit` hand to git-lfs.
+  std::set<std::string> lfs_paths(const std::string& commit, const std::vector<std::string>& paths) const;
   /// Newest first, at most `most`, after skipping `skip`; total counts all.
   std::vector<CommitInfo> commits(const std::string& from, std::size_t skip, std::size_t most,
                                   std::size_t& total) const;
@@ -75,7 +78,7 @@ class GitRepository {
 
   std::string write_blob(std::string_view content);
   /// A commit on `full_name` (refs/heads/main) whose parent is `parent`; nothing if the reference moved on
-  /// meanwhile. errors: HttpError 404 for a deletion of what is not there, 400 for paths that git does not
+  /// meanwhile. Its .gitattributes hand the pointers among the files to git-lfs. errors: HttpError 404 for a deletion of what is not there, 400 for paths that git does not
   /// take
   std::optional<std::string> commit(const std::string& full_name, const std::string& parent,
                                     const Changes& changes, const std::string& title,

@@ -46,6 +46,13 @@ std::string without_last_slashes(std::string path) {
   return path;
 }
 
+/// git sends what it knows only when asked for Basic; a browser that was asked so would show a window of its own.
+const char* challenge_for(std::string_view path) {
+  const bool git = path.ends_with("/info/refs") || path.ends_with("/git-upload-pack") ||
+                   path.ends_with(".git/info/lfs/objects/batch");
+  return git ? "Basic realm=\"user and token\", charset=\"UTF-8\"" : "Bearer";
+}
+
 bool is_id(const std::string& owner, const std::string& name) {
   return is_owner_or_repository_name(owner) && is_owner_or_repository_name(name);
 }
@@ -78,8 +85,13 @@ std::unique_ptr<Exchange> Service::begin(const RequestHead& head) {
     const Parts rest{call.parts.begin() + 1, call.parts.end()};
     return first == "_lfs" ? lfs_transfer(call, rest) : xet(call, rest);
   }
-  call.who = admit(head);
-  return first == "api" ? api(call) : outside_api(call);
+  try {
+    call.who = admit(head);
+    return first == "api" ? api(call) : outside_api(call);
+  } catch (HttpError& error) {
+    if (error.status == 401) error.fields.emplace_back("WWW-Authenticate", challenge_for(head.path));
+    throw;
+  }
 }
 
 std::unique_ptr<Exchange> Service::api(const Call& call) {

@@ -45,7 +45,7 @@ TEST_CASE_METHOD(Fixture, "files, folders and pointers are listed with their siz
   const auto all = *repository.list(id, "", true);
   std::string paths;
   for (const TreeEntry& e : all) paths += e.path + (e.folder ? "/ " : " ");
-  CHECK(paths == "a/ a/b/ a/b/c.txt a/large.bin z ");
+  CHECK(paths == ".gitattributes a/ a/b/ a/b/c.txt a/large.bin z ");
   const auto below = *repository.list(id, "a", false);
   REQUIRE(below.size() == 2);
   CHECK(below[1].lfs->sha256 == digest);
