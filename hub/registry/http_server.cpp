@@ -15,11 +15,15 @@
 
 #include "hub/error.hpp"
 #include "hub/registry/request_check.hpp"
+#include "hub/registry/tls_files.hpp"
 #include "hub/registry/workers.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 namespace {
+
+constexpr const char* tls_versions =
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";  // GnuTLS's priority string
 
 Reply reply_of(const HttpError& error) {
   using nlohmann::json;  // a message may quote bytes that are no UTF-8
@@ -89,11 +93,11 @@ class HttpServer::State {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     std::vector<MHD_OptionItem> items;
     if (!options.certificate_file.empty()) {
-      certificate = read_file(options.certificate_file);
-      key = read_file(options.key_file);
+      tls = read_tls_files(options.certificate_file, options.key_file);
       flags |= MHD_USE_TLS;
-      items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, certificate.data()});
-      items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, key.data()});
+      items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, tls.certificate.data()});
+      items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, tls.key.data()});
+      items.push_back({MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(tls_versions)});
     }
     items.push_back({MHD_OPTION_END, 0, nullptr});
     daemon = MHD_start_daemon(flags, 0, nullptr, nullptr, &State::on_request, this,  //
@@ -108,9 +112,9 @@ class HttpServer::State {
                               MHD_OPTION_NOTIFY_CONNECTION, &State::on_connection, this,    //
                               MHD_OPTION_ARRAY, items.data(), MHD_OPTION_END);
     if (daemon == nullptr) {
-      throw HubError(
-          ErrorKind::usage, "the server cannot start",
-          options.certificate_file.empty() ? "" : "check that --cert and --key are PEM files that fit");
+      throw HubError(ErrorKind::failed, tls.key.empty()
+                                            ? "libmicrohttpd cannot start; is there no memory or thread left?"
+                                            : "GnuTLS does not take the certificate of --cert and the key of --key");
     }
     listener.release();  // libmicrohttpd closes it
   }
@@ -255,7 +259,7 @@ class HttpServer::State {
   Workers workers;
   Descriptor listener;
   std::uint16_t port = 0;
-  std::string certificate, key;
+  TlsFiles tls;
   MHD_Daemon* daemon = nullptr;
 };
 

@@ -24,9 +24,10 @@ class Authority:
         """Of that name, made at the first call."""
         made = self.folder / f"{name}.pem"
         if not made.exists():
-            names = "subjectAltName=IP:127.0.0.1,DNS:localhost"
+            # Some clients refuse an authority's certificate as a server's, which openssl makes unless told otherwise.
+            more = ("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-addext", "basicConstraints=CA:FALSE")
             by = ("-CA", self.file, "-CAkey", self.key("ca"), "-days", "2")
-            self.run("req", "-x509", *self.new_key(name), "-subj", f"/CN={name}", "-addext", names, *by, "-out", made)
+            self.run("req", "-x509", *self.new_key(name), "-subj", f"/CN={name}", *more, *by, "-out", made)
         return made
 
     def options(self) -> tuple[str, ...]:
