@@ -73,6 +73,9 @@ void serve(ServeOptions& options) {
 #endif
 
   hub::registry::Service service(options.root, options.limits);
+  if (!service.writable()) {
+    std::fprintf(stderr, "note: %s is read-only; changes are refused\n", options.root.c_str());
+  }
   hub::registry::HttpServer server(options.server, service);
   const char* scheme = options.server.certificate_file.empty() ? "http" : "https";
   std::printf("%s://%s:%u\n", scheme, options.server.address.c_str(), static_cast<unsigned>(server.port()));

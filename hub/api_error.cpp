@@ -102,6 +102,10 @@ HubError api_error(const Response& response, const std::string& subject, const s
               (wait > 0 ? "wait " + std::to_string(wait) + " s" : std::string("wait some minutes")) +
                   "; with a token the limits are higher"};
     }
+    if (status == 507) {
+      return {ErrorKind::failed, "the server has no place to store " + subject + ": " + said,
+              "tell whoever runs the server"};
+    }
     if (status >= 500) {
       return {ErrorKind::network, "the server failed on " + subject + ": " + said, "try again later"};
     }

@@ -1,4 +1,6 @@
 // Who asks, what may be seen, what may be changed.
+#include <unistd.h>
+
 #include "hub/error.hpp"
 #include "hub/registry/service.hpp"
 
@@ -62,7 +64,20 @@ RepositorySettings Service::require(const Call& call, const RepositoryKey& key, 
     throw no_write_right(call.who, key,
                          "You don't have the required permissions to write to " + key.id + ".");
   }
+  if (right == Right::write) require_writable();
   return *found;
+}
+
+bool Service::writable() const { return ::access(root_.c_str(), W_OK) == 0; }
+
+void Service::require_writable() const {
+  if (writable()) return;
+  throw HttpError{
+      507, "This registry is read-only at present: it can be read from, and nothing can be changed.", {}, {}};
+}
+
+std::filesystem::path Service::temporary_folder() const {
+  return writable() ? root_ / "tmp" : std::filesystem::temp_directory_path();
 }
 
 void Service::require_gate(const Call& call, const RepositoryKey& key,

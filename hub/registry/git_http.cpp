@@ -78,12 +78,12 @@ std::string known_protocol(const std::string& field) {
 }  // namespace
 
 Reply advertise_refs(const std::filesystem::path& repository, const std::string& service,
-                     const std::string& protocol) {
+                     const std::string& protocol, const std::filesystem::path& temporary_folder) {
   if (service != "git-upload-pack") {
     throw HttpError{
         403, "this server lets git read only; push by `kernels push` or the Hub protocol", {}, {}};
   }
-  TemporaryFile out(repository / "advertisement");
+  TemporaryFile out(temporary_folder / "git-advertisement");
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   run_git({"git", "upload-pack", "--stateless-rpc", "--advertise-refs", repository.string()},
           known_protocol(protocol), nothing.get(), out.fd());

@@ -11,7 +11,7 @@ namespace neuron_kernels::hub::registry {
 /// GET .../info/refs?service=git-upload-pack. protocol: the field Git-Protocol, maybe empty.
 /// errors: HttpError 403 for another service (pushing is not offered), 501 where git is not installed
 Reply advertise_refs(const std::filesystem::path& repository, const std::string& service,
-                     const std::string& protocol);
+                     const std::string& protocol, const std::filesystem::path& temporary_folder);
 
 /// POST .../git-upload-pack: the request is in memory, the pack goes to a temporary file and from there out.
 Reply upload_pack(const std::filesystem::path& repository, const std::string& request,

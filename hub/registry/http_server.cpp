@@ -112,9 +112,9 @@ class HttpServer::State {
                               MHD_OPTION_NOTIFY_CONNECTION, &State::on_connection, this,    //
                               MHD_OPTION_ARRAY, items.data(), MHD_OPTION_END);
     if (daemon == nullptr) {
-      throw HubError(ErrorKind::failed, tls.key.empty()
-                                            ? "libmicrohttpd cannot start; is there no memory or thread left?"
-                                            : "GnuTLS does not take the certificate of --cert and the key of --key");
+      throw HubError(ErrorKind::failed,
+                     tls.key.empty() ? "libmicrohttpd cannot start; is there no memory or thread left?"
+                                     : "GnuTLS does not take the certificate of --cert and the key of --key");
     }
     listener.release();  // libmicrohttpd closes it
   }

@@ -43,10 +43,12 @@ std::optional<RepositoryType> type_of_plural(std::string_view plural) {
 namespace {
 constexpr const char* settings_file = "registry.json";
 
-/// What git leaves when its process is killed: locks that nobody holds. Only one server works on a root.
+/// What git leaves when its process is killed: locks that nobody holds. Only one server works on a root. On a
+/// read-only file system they stay, and hinder nobody.
 void drop_git_locks(const fs::path& repository) {
   const auto drop = [](const fs::directory_entry& entry) {
-    if (entry.path().extension() == ".lock") fs::remove(entry.path());
+    std::error_code read_only;
+    if (entry.path().extension() == ".lock") fs::remove(entry.path(), read_only);
   };
   for (const auto& entry : fs::directory_iterator(repository)) drop(entry);
   for (const auto& entry : fs::recursive_directory_iterator(repository / "refs")) drop(entry);

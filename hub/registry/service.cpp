@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,16 +17,24 @@ using nlohmann::json;
 
 namespace {
 
-/// The root for this process alone, without what an earlier one left half done.
+/// The root for this process alone, without what an earlier one left half done. Servers may share a root that is
+/// read-only.
 Descriptor locked(const std::filesystem::path& root) {
-  make_folders(root / "tmp");
-  Descriptor lock(::open((root / "serve.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock)
-    throw HubError(ErrorKind::storage, "cannot write in " + root.string() + ": " + std::strerror(errno));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  const bool read_only = std::filesystem::exists(root) && ::access(root.c_str(), W_OK) != 0;
+  if (!read_only) make_folders(root / "tmp");
+  const std::filesystem::path file = root / "serve.lock";
+  Descriptor lock(
+      ::open(file.c_str(), read_only ? O_RDONLY | O_CLOEXEC : O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) {
+    throw HubError(
+        ErrorKind::storage, "cannot open " + file.string() + ": " + std::strerror(errno),
+        read_only ? root.string() + " is read-only; only what was a registry before can be served so" : "");
+  }
+  if (::flock(lock.get(), (read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw HubError(ErrorKind::conflict, "another `kernels serve` works on " + root.string(),
                    "stop it, or name another --root");
   }
+  if (read_only) return lock;
   for (const auto& entry : std::filesystem::directory_iterator(root / "tmp")) {
     if (!entry.path().filename().string().starts_with("parts-")) std::filesystem::remove_all(entry.path());
   }
@@ -111,6 +120,7 @@ std::unique_ptr<Exchange> Service::api(const Call& call) {
     });
   }
   if (what == "repos" && p.size() == 3) {
+    require_writable();
     if (p[2] == "create" && method == "POST") return create_repository(call);
     if (p[2] == "delete" && method == "DELETE") return delete_repository(call);
     if (p[2] == "move" && method == "POST") return move_repository(call);
@@ -182,9 +192,9 @@ std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
   if (git && call.head.method == "POST" && rest == "info/lfs/objects/batch") return lfs_batch(call, key);
   if (get && rest == "info/refs") {
     require_gate(call, key, require(call, key, Right::read));
-    return without_body([folder = repositories_.folder(key), service = call.head.parameter("service"),
+    return without_body([this, folder = repositories_.folder(key), service = call.head.parameter("service"),
                          protocol = std::string(call.head.field("Git-Protocol"))] {
-      return advertise_refs(folder, service, protocol);
+      return advertise_refs(folder, service, protocol, temporary_folder());
     });
   }
   if (call.head.method == "POST" && rest == "git-upload-pack") {
@@ -194,7 +204,7 @@ std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
                      [this, packed, folder = repositories_.folder(key),
                       protocol = std::string(call.head.field("Git-Protocol"))](const std::string& body) {
                        return upload_pack(folder, packed ? gunzipped(body, limits_.json_bytes) : body,
-                                          protocol, root_ / "tmp");
+                                          protocol, temporary_folder());
                      });
   }
   if (get && p[2] == "resolve" && p.size() > 4) {

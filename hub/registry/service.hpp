@@ -41,7 +41,7 @@ enum class Right { read, write };
 
 class Service final : public Router {
  public:
-  /// Errors: HubError conflict if another process serves this root.
+  /// A root that is read-only is served as it is. Errors: HubError conflict if another process serves this root.
   explicit Service(const std::filesystem::path& root, const ServiceLimits& limits = {});
 
   std::unique_ptr<Exchange> begin(const RequestHead& head) override;
@@ -50,6 +50,7 @@ class Service final : public Router {
   Repositories& repositories() { return repositories_; }
   const Objects& objects() const { return objects_; }
   std::uint64_t requests() const { return requests_; }
+  bool writable() const;
 
  private:
   using Answer = std::unique_ptr<Exchange>;
@@ -70,6 +71,10 @@ class Service final : public Router {
   void count(const std::string& who);
   RepositorySettings require(const Call& call, const RepositoryKey& key, Right right) const;
   void require_gate(const Call& call, const RepositoryKey& key, const RepositorySettings& settings) const;
+  /// Errors: HttpError 507 if the root is read-only.
+  void require_writable() const;
+  /// Also while the root is read-only.
+  std::filesystem::path temporary_folder() const;
   GitRepository open(const RepositoryKey& key) const;
   static std::string require_revision(const GitRepository& repository, const std::string& revision);
 

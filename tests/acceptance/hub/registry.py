@@ -12,6 +12,7 @@ import urllib.request
 from email.message import Message
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 KERNELS = os.environ.get("KERNELS_BIN", str(ROOT / "build" / "hub" / "cli" / "kernels"))
@@ -41,10 +42,11 @@ class Registry:
         command = [self.kernels, "serve", "--root", str(self.root), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    def start(self) -> None:
+    def start(self, **how: Any) -> None:
+        """how: arguments of Popen, such as user."""
         listen = ["--root", str(self.root), "--listen", f"127.0.0.1:{self.port}"]
         command = [self.kernels, "serve", *listen, *self.options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **how)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith("http"):
             raise RuntimeError(f"kernels serve did not start: exit code {self.process.wait()}")
