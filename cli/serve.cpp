@@ -26,6 +26,7 @@ struct ServeOptions {
   std::string listen = "127.0.0.1:8085", rate;
   hub::registry::ServiceLimits limits;
   hub::registry::ServerOptions server;
+  int part_mib = 0;  // 0: as ServiceLimits has it
   int grace_s = 30;
 };
 
@@ -49,6 +50,10 @@ void check(ServeOptions& options) {
     throw hub::HubError(hub::ErrorKind::usage, "--cert and --key go together; only one of them was given");
   }
   if (!options.rate.empty()) options.limits.rate = hub::registry::rate_of(options.rate);
+  if (options.part_mib > 0) {
+    options.limits.part_bytes = static_cast<std::uint64_t>(options.part_mib) << 20;
+    options.limits.multipart_from_bytes = options.limits.part_bytes + 1;
+  }
   std::string& url = options.server.public_url;
   while (url.ends_with('/')) url.pop_back();
   if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://")) {
@@ -110,6 +115,10 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
              "seconds without a byte after which a connection ends");
   add_number("--least-rate", server.deadlines.least_bytes_per_s, 1 << 30,
              "bytes/s that a client must send or take, on average over each --header-deadline");
+  command
+      .add_option("--part-mib", options.part_mib,
+                  "MiB that a request of an LFS upload may have; larger files come in parts")
+      ->check(CLI::Range(1, 1024));
   add_number("--grace", options.grace_s, hour_s, "seconds that running transfers get at the end");
 }
 
