@@ -101,8 +101,11 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   command.add_option("--key", server.key_file, "PEM file of its key");
   command.add_option("--public-url", server.public_url,
                      "address at which clients reach the server; by default as each one names it");
-  command.add_option("--trusted-proxy", server.trusted_proxies,
-                     "address of a proxy whose X-Forwarded-For is believed; may be repeated");
+  command
+      .add_option("--trusted-proxy", server.trusted_proxies,
+                  "address of a proxy whose X-Forwarded-For is believed; may be repeated")
+      ->allow_extra_args(false)
+      ->check(CLI::ValidIPV4);
   command.add_option("--rate-limit", options.rate,
                      "REQUESTS/SECONDS of each token, or of each address without one; by default no limit");
   const auto add_number = [&](const char* name, auto& number, int most, const char* help) {
@@ -119,7 +122,9 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       .add_option("--part-mib", options.part_mib,
                   "MiB that a request of an LFS upload may have; larger files come in parts")
       ->check(CLI::Range(1, 1024));
-  add_number("--grace", options.grace_s, hour_s, "seconds that running transfers get at the end");
+  command.add_option("--grace", options.grace_s, "seconds that running transfers get at the end")
+      ->capture_default_str()
+      ->check(CLI::Range(0, hour_s));
 }
 
 void add_user_commands(CLI::App& serve_command, const std::shared_ptr<ServeOptions>& options,
