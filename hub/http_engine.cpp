@@ -31,7 +31,8 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/// 501: it cannot at all. 507: it has no place to store this, and asks not to be tried again (RFC 4918, 11.5).
+/// 501: it cannot at all. 507: it has no place to store this, and asks not to be tried again (RFC 4918,
+/// 11.5).
 bool asks_for_retry(int status) {
   return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 507);
 }

@@ -22,8 +22,8 @@ Traffic traffic(int fd) {
   return {info.tcpi_bytes_received, info.tcpi_bytes_acked};
 }
 
-/// Ends a connection; libmicrohttpd sees that and closes it. What was sent and not taken is thrown away: the kernel
-/// would keep megabytes of it for as long as the client dawdles.
+/// Ends a connection; libmicrohttpd sees that and closes it. What was sent and not taken is thrown away: the
+/// kernel would keep megabytes of it for as long as the client dawdles.
 void cut(int fd) {
   const linger none{1, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);

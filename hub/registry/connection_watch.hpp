@@ -1,8 +1,8 @@
 // Ends connections whose client sends or takes too slowly.
 //
-// A connection is watched from its start, and from the first byte of each further request, until the request's
-// header is there; then while its body comes in; then while its answer goes out. While nothing moves at all,
-// libmicrohttpd's own time-out counts.
+// A connection is watched from its start, and from the first byte of each further request, until the
+// request's header is there; then while its body comes in; then while its answer goes out. While nothing
+// moves at all, libmicrohttpd's own time-out counts.
 #pragma once
 
 #include <chrono>

@@ -78,8 +78,8 @@ class GitRepository {
 
   std::string write_blob(std::string_view content);
   /// A commit on `full_name` (refs/heads/main) whose parent is `parent`; nothing if the reference moved on
-  /// meanwhile. Its .gitattributes hand the pointers among the files to git-lfs. errors: HttpError 404 for a deletion of what is not there, 400 for paths that git does not
-  /// take
+  /// meanwhile. Its .gitattributes hand the pointers among the files to git-lfs. errors: HttpError 404 for a
+  /// deletion of what is not there, 400 for paths that git does not take
   std::optional<std::string> commit(const std::string& full_name, const std::string& parent,
                                     const Changes& changes, const std::string& title,
                                     const std::string& description, const std::string& author,

@@ -1,7 +1,7 @@
 // The registry's HTTP server over libmicrohttpd: hands requests to a Router and sends what it answers.
 //
-// A few threads wait on all connections; answers are worked out on a pool of workers. Bodies of files go out by
-// sendfile.
+// A few threads wait on all connections; answers are worked out on a pool of workers. Bodies of files go out
+// by sendfile.
 #pragma once
 
 #include <cstdint>

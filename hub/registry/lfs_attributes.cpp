@@ -96,7 +96,8 @@ std::set<std::string> lfs_paths(git_repository* repository, git_index* index,
                                 const std::vector<std::string>& paths) {
   // In a bare repository libgit2 looks up attributes in whichever index it is given.
   check(git_repository_set_index(repository, index), "use an index");
-  git_attr_options options = GIT_ATTR_OPTIONS_INIT;
+  git_attr_options options{};
+  options.version = GIT_ATTR_OPTIONS_VERSION;
   options.flags = GIT_ATTR_CHECK_INDEX_ONLY | GIT_ATTR_CHECK_NO_SYSTEM;
   std::set<std::string> found;
   for (const std::string& path : paths) {

@@ -1,4 +1,5 @@
-// .gitattributes: which files `git` hands to git-lfs. Clients of the Hub send none, so the registry writes them.
+// .gitattributes: which files `git` hands to git-lfs. Clients of the Hub send none, so the registry writes
+// them.
 #pragma once
 
 #include <functional>
@@ -19,9 +20,9 @@ std::set<std::string> attribute_files(git_index* index);
 std::set<std::string> lfs_paths(git_repository* repository, git_index* index,
                                 const std::vector<std::string>& paths);
 
-/// Changes the .gitattributes at the root of `index` so that git-lfs gets each of `changed` that is a pointer, and no
-/// other of them; each file of the index, if attribute_files() are no longer those of `before`. A line names one
-/// file; what else there is stays.
+/// Changes the .gitattributes at the root of `index` so that git-lfs gets each of `changed` that is a
+/// pointer, and no other of them; each file of the index, if attribute_files() are no longer those of
+/// `before`. A line names one file; what else there is stays.
 void keep_attributes(git_repository* repository, git_index* index, const std::set<std::string>& before,
                      const std::vector<std::string>& changed,
                      const std::function<bool(const git_oid&)>& is_pointer);

@@ -22,9 +22,9 @@ Rate rate_of(const std::string& text);
 /// The address by which a client is counted: an IPv6 client has a whole /64 to choose from.
 std::string network_of(const std::string& address);
 
-/// A count-min sketch with conservative update: an asker is never counted too low. It is counted too high when
-/// others fill all its cells, whose places depend on a secret: with 1000 askers at their limit that happens to one
-/// in 70,000.
+/// A count-min sketch with conservative update: an asker is never counted too low. It is counted too high
+/// when others fill all its cells, whose places depend on a secret: with 1000 askers at their limit that
+/// happens to one in 70,000.
 class RateLimiter {
  public:
   using Clock = std::chrono::steady_clock;

@@ -36,8 +36,8 @@ MHD_Result note(void* context, MHD_ValueKind, const char* name, const char* valu
   throw HttpError{status, std::move(message), {}, {}};
 }
 
-/// A zero byte ends the address for libmicrohttpd, and hides what follows. In its buffer the version follows the
-/// address after one blank.
+/// A zero byte ends the address for libmicrohttpd, and hides what follows. In its buffer the version follows
+/// the address after one blank.
 bool hides_bytes(const RequestLine& line) {
   const auto url = reinterpret_cast<std::uintptr_t>(line.url);
   const auto version = reinterpret_cast<std::uintptr_t>(line.version);

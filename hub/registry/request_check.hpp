@@ -15,8 +15,8 @@ struct RequestLine {
   std::string_view target;  // path and query
 };
 
-/// Errors: HttpError 400, or 501 for a transfer coding other than chunked. The connection has to be closed: where the
-/// next request begins is not known.
+/// Errors: HttpError 400, or 501 for a transfer coding other than chunked. The connection has to be closed:
+/// where the next request begins is not known.
 void check_request(MHD_Connection* connection, const RequestLine& line);
 
 }  // namespace neuron_kernels::hub::registry

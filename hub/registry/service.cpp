@@ -17,8 +17,8 @@ using nlohmann::json;
 
 namespace {
 
-/// The root for this process alone, without what an earlier one left half done. Servers may share a root that is
-/// read-only.
+/// The root for this process alone, without what an earlier one left half done. Servers may share a root that
+/// is read-only.
 Descriptor locked(const std::filesystem::path& root) {
   const bool read_only = std::filesystem::exists(root) && ::access(root.c_str(), W_OK) != 0;
   if (!read_only) make_folders(root / "tmp");
@@ -55,7 +55,8 @@ std::string without_last_slashes(std::string path) {
   return path;
 }
 
-/// git sends what it knows only when asked for Basic; a browser that was asked so would show a window of its own.
+/// git sends what it knows only when asked for Basic; a browser that was asked so would show a window of its
+/// own.
 const char* challenge_for(std::string_view path) {
   const bool git = path.ends_with("/info/refs") || path.ends_with("/git-upload-pack") ||
                    path.ends_with(".git/info/lfs/objects/batch");

@@ -41,7 +41,8 @@ enum class Right { read, write };
 
 class Service final : public Router {
  public:
-  /// A root that is read-only is served as it is. Errors: HubError conflict if another process serves this root.
+  /// A root that is read-only is served as it is. Errors: HubError conflict if another process serves this
+  /// root.
   explicit Service(const std::filesystem::path& root, const ServiceLimits& limits = {});
 
   std::unique_ptr<Exchange> begin(const RequestHead& head) override;
