@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority
-from pulling import ROOT, Client, content, snapshot_files
-from registry import KERNELS, Registry, free_port
+from pulling import Client, content, snapshot_files
+from registry import KERNELS, ROOT, Registry, free_port
 from stub import variant
 
 LARGE = 72 << 20  # bytes; more than a part of an upload, and than what nginx takes unless told
