@@ -36,21 +36,6 @@ json json_of(const hub::PublishedVersion& version) {
           {"branch", version.is_branch}};
 }
 
-/// Tags X.Y.Z and version branches, the branch of a major number before its releases.
-std::vector<hub::PublishedVersion> all_versions(const hub::Refs& refs) {
-  std::vector<hub::PublishedVersion> versions =
-      hub::published_versions({.branches = refs.branches, .tags = {}});
-  for (hub::PublishedVersion& tag : hub::published_versions({.branches = {}, .tags = refs.tags})) {
-    versions.push_back(std::move(tag));
-  }
-  std::stable_sort(versions.begin(), versions.end(), [](const auto& a, const auto& b) {
-    if (a.version.major != b.version.major) return a.version.major > b.version.major;
-    if (a.is_branch != b.is_branch) return a.is_branch;
-    return (a.version <=> b.version) > 0;
-  });
-  return versions;
-}
-
 void show_versions(const Options& options, const Global& global) {
   Session session(options.hub, global);
   const hub::RepoId repo = hub::parse_repo_id(options.name, options.type);
@@ -59,7 +44,7 @@ void show_versions(const Options& options, const Global& global) {
     refs = hub::RepoCache(session.environment(), repo).refs();
   else
     refs = session.api().refs(repo);
-  const std::vector<hub::PublishedVersion> versions = all_versions(refs);
+  const std::vector<hub::PublishedVersion> versions = hub::all_versions(refs);
   if (global.json) {
     json document = json::array();
     for (const hub::PublishedVersion& version : versions) document.push_back(json_of(version));

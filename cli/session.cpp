@@ -49,20 +49,6 @@ void print(const nlohmann::json& document) {
   std::printf("%s\n", text.c_str());
 }
 
-std::string size_text(std::uint64_t bytes) {
-  char text[32];
-  const double value = static_cast<double>(bytes);
-  if (bytes < 1000)
-    std::snprintf(text, sizeof text, "%d B", static_cast<int>(bytes));
-  else if (bytes < 1'000'000)
-    std::snprintf(text, sizeof text, "%.1f kB", value / 1e3);
-  else if (bytes < 1'000'000'000)
-    std::snprintf(text, sizeof text, "%.1f MB", value / 1e6);
-  else
-    std::snprintf(text, sizeof text, "%.2f GB", value / 1e9);
-  return text;
-}
-
 void add_type_option(CLI::App& command, hub::RepoType& type) {
   const std::map<std::string, hub::RepoType> types{{"kernel", hub::RepoType::kernel},
                                                    {"model", hub::RepoType::model},

@@ -11,6 +11,7 @@
 #include "hub/api.hpp"
 #include "hub/environment.hpp"
 #include "hub/http.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::cli {
 
@@ -46,8 +47,7 @@ void notice(const Global& global, const std::string& text);
 /// A document on stdout.
 void print(const nlohmann::json& document);
 
-/// "1.2 MB"
-std::string size_text(std::uint64_t bytes);
+using hub::size_text;
 
 /// --type kernel|model|dataset
 void add_type_option(CLI::App& command, hub::RepoType& type);

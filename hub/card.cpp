@@ -1,15 +1,10 @@
 #include "hub/card.hpp"
 
 #include "hub/files.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
-}
 
 std::string front_matter(const Manifest& manifest) {
   std::string license = manifest.license;  // the Hub writes its names in lower case

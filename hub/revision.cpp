@@ -69,6 +69,19 @@ std::vector<PublishedVersion> published_versions(const Refs& refs) {
   return versions;
 }
 
+std::vector<PublishedVersion> all_versions(const Refs& refs) {
+  std::vector<PublishedVersion> versions = published_versions({.branches = refs.branches, .tags = {}});
+  for (PublishedVersion& tag : published_versions({.branches = {}, .tags = refs.tags})) {
+    versions.push_back(std::move(tag));
+  }
+  std::stable_sort(versions.begin(), versions.end(), [](const auto& a, const auto& b) {
+    if (a.version.major != b.version.major) return a.version.major > b.version.major;
+    if (a.is_branch != b.is_branch) return a.is_branch;
+    return (a.version <=> b.version) > 0;
+  });
+  return versions;
+}
+
 ResolvedRevision resolve_revision(const Refs& refs, const std::string& revision, const std::string& subject) {
   std::string name = revision;
   for (const std::string_view prefix : {"refs/heads/", "refs/tags/"}) {

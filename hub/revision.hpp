@@ -31,6 +31,9 @@ struct PublishedVersion {
 /// Highest first.
 std::vector<PublishedVersion> published_versions(const Refs& refs);
 
+/// Tags X.Y.Z and all version branches, the branch of a major number before its releases.
+std::vector<PublishedVersion> all_versions(const Refs& refs);
+
 /// In this order: a tag or branch of that name; "N" as branch vN; a full commit; a range of versions; a
 /// commit by its first 7 or more digits if a ref points to it. subject: "kernel org/name", for messages.
 /// errors: HubError not_found with the versions there are; usage if it could be no revision
