@@ -45,7 +45,7 @@ file(GLOB sources CONFIGURE_DEPENDS compile_fail/*.cpp)
 foreach(source IN LISTS sources)
   cmake_path(GET source STEM name)
   for_each_compiler(compile_fail.${name} check ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/compile_fail.py
-                    ${source} @CXX@ ${alone_flags})
+                    ${source} @CXX@ ${alone_flags} -I ${PROJECT_SOURCE_DIR})
 endforeach()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hub/registry/http_server.hpp"
+#include "hub/registry/utf8.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -63,28 +64,6 @@ std::unique_ptr<Exchange> with_body(std::size_t most_bytes, std::function<Reply(
 std::unique_ptr<Exchange> without_body(std::function<Reply()> answer) {
   return std::make_unique<Bodiless>(std::move(answer));
 }
-
-namespace {
-/// Whether `text` is UTF-8 without overlong forms, surrogates, or numbers beyond U+10FFFF.
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead >= 0x80 && (lead < 0xc2 || lead > 0xf4)) return false;
-    if (length > text.size() - i) return false;
-    std::uint32_t code = length == 1 ? lead : lead & (0x7fU >> length);
-    for (std::size_t j = 1; j < length; ++j) {
-      const auto next = static_cast<unsigned char>(text[i + j]);
-      if ((next & 0xc0) != 0x80) return false;
-      code = code << 6 | (next & 0x3f);
-    }
-    constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-    i += length;
-  }
-  return true;
-}
-}  // namespace
 
 std::vector<std::string> RequestHead::parts() const {
   std::vector<std::string> parts;
