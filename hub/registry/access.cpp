@@ -6,6 +6,14 @@
 
 namespace neuron_kernels::hub::registry {
 
+namespace {
+
+bool is_hidden(const Identity& who, const RepositoryKey& key, const RepositorySettings& settings) {
+  return settings.is_private && !who.member_of(key.owner());
+}
+
+}  // namespace
+
 HttpError no_write_right(const Identity& who, const RepositoryKey& key, std::string to_strangers) {
   if (who.member_of(key.owner())) {
     return {403, "This token may only read; a token with the role 'write' is needed.", {}, {}};
@@ -52,10 +60,15 @@ void Service::count(const std::string& who) {
        {"Retry-After", wait}}};
 }
 
+std::optional<RepositorySettings> Service::readable(const Call& call, const RepositoryKey& key) const {
+  auto found = repositories_.find(key);
+  if (found && is_hidden(call.who, key, *found)) found.reset();
+  return found;
+}
+
 RepositorySettings Service::require(const Call& call, const RepositoryKey& key, Right right) const {
-  const auto found = repositories_.find(key);
-  const bool member = call.who.member_of(key.owner());
-  if (!found || (found->is_private && !member)) {  // the same answer: existence stays private
+  const auto found = readable(call, key);
+  if (!found) {  // the same answer for a private one: existence stays private
     if (call.who.anonymous()) throw HttpError{401, "Invalid username or password.", "RepoNotFound", {}};
     throw HttpError{404, "Repository not found", "RepoNotFound", {}};
   }
@@ -66,6 +79,17 @@ RepositorySettings Service::require(const Call& call, const RepositoryKey& key, 
   }
   if (right == Right::write) require_writable();
   return *found;
+}
+
+std::vector<Repositories::Entry> Service::visible(const Call& call, RepositoryType type,
+                                                  std::string_view search, std::string_view owner) const {
+  auto entries = repositories_.list(type, search, owner);
+  std::erase_if(entries, [&](const auto& entry) { return is_hidden(call.who, entry.first, entry.second); });
+  return entries;
+}
+
+bool Service::passes_gate(const Call& call, const RepositoryKey& key, const RepositorySettings& settings) {
+  return settings.gated.empty() || call.who.member_of(key.owner());
 }
 
 bool Service::writable() const { return ::access(root_.c_str(), W_OK) == 0; }
@@ -82,7 +106,7 @@ std::filesystem::path Service::temporary_folder() const {
 
 void Service::require_gate(const Call& call, const RepositoryKey& key,
                            const RepositorySettings& settings) const {
-  if (settings.gated.empty() || call.who.member_of(key.owner())) return;
+  if (passes_gate(call, key, settings)) return;
   throw HttpError{call.who.anonymous() ? 401 : 403,
                   "Access to " + std::string(name_of(key.type)) + " " + key.id +
                       " is restricted and you are not in the authorized list.",

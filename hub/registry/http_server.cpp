@@ -41,17 +41,8 @@ template <class Work>
 Reply answer_of(const Work& work) {
   try {
     return work();
-  } catch (const HttpError& error) {
-    return reply_of(error);
-  } catch (const HubError& error) {
-    const bool full = error.kind == ErrorKind::storage;
-    return reply_of({full ? 507 : error.kind == ErrorKind::not_found ? 404 : 400, error.what(), {}, {}});
-  } catch (const nlohmann::json::exception& error) {
-    return reply_of(
-        {400, std::string("the body is not the JSON that is expected here: ") + error.what(), {}, {}});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "request failed: %s\n", error.what());
-    return reply_of({500, "the server could not answer this request", {}, {}});
+  } catch (...) {
+    return reply_of(current_error());
   }
 }
 
@@ -262,6 +253,22 @@ class HttpServer::State {
   TlsFiles tls;
   MHD_Daemon* daemon = nullptr;
 };
+
+HttpError current_error() {
+  try {
+    throw;
+  } catch (const HttpError& error) {
+    return error;
+  } catch (const HubError& error) {
+    const bool full = error.kind == ErrorKind::storage;
+    return {full ? 507 : error.kind == ErrorKind::not_found ? 404 : 400, error.what(), {}, {}};
+  } catch (const nlohmann::json::exception& error) {
+    return {400, std::string("the body is not the JSON that is expected here: ") + error.what(), {}, {}};
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "request failed: %s\n", error.what());
+    return {500, "the server could not answer this request", {}, {}};
+  }
+}
 
 HttpServer::HttpServer(const ServerOptions& options, Router& router)
     : state_(std::make_unique<State>(options, router)) {}

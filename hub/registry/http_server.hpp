@@ -60,6 +60,9 @@ struct HttpError {
   Fields fields;
 };
 
+/// What is being thrown, as an answer. To be called in a catch block.
+HttpError current_error();
+
 /// One request on its way: takes the body in pieces, then answers. What either throws becomes the answer.
 class Exchange {
  public:

@@ -78,10 +78,7 @@ std::unique_ptr<Exchange> Service::delete_repository(const Call& call) {
     const json body = json::parse(text);
     if (who.anonymous()) throw HttpError{401, "Invalid username or password.", {}, {}};
     const RepositoryKey key = key_in(body, who);
-    if (const auto found = repositories_.find(key);
-        !found || (found->is_private && !who.member_of(key.owner()))) {
-      throw HttpError{404, "Repository not found", "RepoNotFound", {}};
-    }
+    if (!readable(call, key)) throw HttpError{404, "Repository not found", "RepoNotFound", {}};
     require_member(who, key, "delete");
     if (!repositories_.remove(key)) throw HttpError{404, "Repository not found", "RepoNotFound", {}};
     return Reply::text("OK");

@@ -99,10 +99,7 @@ json Service::info_of(const RepositoryKey& key, const RepositorySettings& settin
 
 std::unique_ptr<Exchange> Service::list_repositories(const Call& call, RepositoryType type) {
   return without_body([this, call, type] {
-    auto entries = repositories_.list(type, call.head.parameter("search"), call.head.parameter("author"));
-    std::erase_if(entries, [&](const Repositories::Entry& entry) {
-      return entry.second.is_private && !call.who.member_of(entry.first.owner());
-    });
+    const auto entries = visible(call, type, call.head.parameter("search"), call.head.parameter("author"));
     Fields fields;
     json list = json::array();
     for (const auto& [key, settings] : page_of(call.head, entries, 100, fields)) {

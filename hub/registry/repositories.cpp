@@ -97,11 +97,12 @@ std::vector<Repositories::Entry> Repositories::list(RepositoryType type, std::st
   const std::string wanted = lower(search);
   std::vector<Entry> found;
   const std::scoped_lock lock(mutex_);
-  for (const auto& entry : index_) {
-    const RepositoryKey& key = entry.first;
-    if (key.type == type && (owner.empty() || key.owner() == owner) &&
-        lower(key.id).find(wanted) != std::string::npos)
-      found.emplace_back(entry);
+  for (auto entry = index_.lower_bound({type, {}}); entry != index_.end(); ++entry) {
+    const RepositoryKey& key = entry->first;
+    if (key.type != type) break;
+    if ((owner.empty() || key.owner() == owner) &&
+        (wanted.empty() || lower(key.id).find(wanted) != std::string::npos))
+      found.emplace_back(*entry);
   }
   return found;
 }

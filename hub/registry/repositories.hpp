@@ -36,6 +36,7 @@ struct RepositoryKey {
   std::string id;  // owner/name
   auto operator<=>(const RepositoryKey&) const = default;
   std::string owner() const { return id.substr(0, id.find('/')); }
+  std::string name() const { return id.substr(id.find('/') + 1); }
 };
 
 class Repositories {

@@ -10,6 +10,8 @@
 #include "hub/error.hpp"
 #include "hub/registry/git_http.hpp"
 #include "hub/registry/secrets.hpp"
+#include "hub/registry/web_layout.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -45,10 +47,9 @@ Descriptor locked(const std::filesystem::path& root) {
   throw HttpError{404, "Sorry, we can't find the page you are looking for.", {}, {}};
 }
 
-std::string joined(const std::vector<std::string>& parts, std::size_t from) {
-  std::string path;
-  for (std::size_t i = from; i < parts.size(); ++i) path += (i > from ? "/" : "") + parts[i];
-  return path;
+/// The parts from `from` on as a path.
+std::string path_of(const std::vector<std::string>& parts, std::size_t from) {
+  return joined(std::span(parts).subspan(std::min(from, parts.size())), "/");
 }
 std::string without_last_slashes(std::string path) {
   while (path.ends_with('/')) path.pop_back();
@@ -84,12 +85,21 @@ Service::Service(const std::filesystem::path& root, const ServiceLimits& limits)
 
 std::unique_ptr<Exchange> Service::begin(const RequestHead& head) {
   ++requests_;
+  return wants_page(head) ? with_error_pages([&] { return route(head); }) : route(head);
+}
+
+std::unique_ptr<Exchange> Service::route(const RequestHead& head) {
   Call call{head, head.parts(), {}};
   const std::string& first = call.parts.front();
   const bool get = head.method == "GET" || head.method == "HEAD";
   if (first == "health" && call.parts.size() == 1 && get)
     return without_body([] { return Reply::text("ok\n"); });
   if (first == "metrics" && call.parts.size() == 1 && get) return metrics();
+  if (first == "_web" && call.parts.size() == 2 && get) {
+    return without_body([name = call.parts[1], known = std::string(head.field("If-None-Match"))] {
+      return asset_reply(name, known);
+    });
+  }
   if (first == "_lfs" || first == "_xet") {  // their right is in the address, or a ticket of their own
     count(network_of(head.client));
     const Parts rest{call.parts.begin() + 1, call.parts.end()};
@@ -151,7 +161,7 @@ std::unique_ptr<Exchange> Service::read_api(const Call& call, const RepositoryKe
   const std::string revision = rest.size() > 1 ? rest[1] : "main";
   if (verb.empty() || verb == "revision") return info(call, key, revision);
   if (verb == "refs") return refs(call, key);
-  if (verb == "tree") return tree(call, key, revision, without_last_slashes(joined(rest, 2)));
+  if (verb == "tree") return tree(call, key, revision, without_last_slashes(path_of(rest, 2)));
   if (verb == "paths-info") return paths_info(call, key, revision);
   if (verb == "commits") return commits(call, key, revision);
   if (verb == "auth-check") {
@@ -166,7 +176,7 @@ std::unique_ptr<Exchange> Service::read_api(const Call& call, const RepositoryKe
 
 std::unique_ptr<Exchange> Service::write_api(const Call& call, const RepositoryKey& key,
                                              const std::string& verb, const Parts& rest) {
-  const std::string argument = rest.size() > 1 ? without_last_slashes(joined(rest, 1)) : "main";
+  const std::string argument = rest.size() > 1 ? without_last_slashes(path_of(rest, 1)) : "main";
   const std::string& method = call.head.method;
   if (verb == "preupload" && method == "POST") return preupload(call, key, argument);
   if (verb == "commit" && method == "POST") return commit(call, key, argument);
@@ -178,18 +188,19 @@ std::unique_ptr<Exchange> Service::write_api(const Call& call, const RepositoryK
 
 std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
   Parts p = call.parts;
+  const bool get = call.head.method == "GET" || call.head.method == "HEAD";
+  if (auto page = get ? web(call, p) : nullptr) return page;
   RepositoryType type = RepositoryType::model;
   if (const auto named = type_of_plural(p[0]); named && *named != RepositoryType::model) {
     type = *named;
     p.erase(p.begin());
   }
   if (p.size() < 3) no_such_route();
-  const bool get = call.head.method == "GET" || call.head.method == "HEAD";
   std::string name = p[1];
   const bool git = name.ends_with(".git");
   if (git) name.resize(name.size() - 4);
   const RepositoryKey key{type, p[0] + "/" + name};
-  const std::string rest = without_last_slashes(joined(p, 2));
+  const std::string rest = without_last_slashes(path_of(p, 2));
   if (git && call.head.method == "POST" && rest == "info/lfs/objects/batch") return lfs_batch(call, key);
   if (get && rest == "info/refs") {
     require_gate(call, key, require(call, key, Right::read));
@@ -209,7 +220,7 @@ std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
                      });
   }
   if (get && p[2] == "resolve" && p.size() > 4) {
-    return resolve(call, key, p[3], joined(p, 4));
+    return resolve(call, key, p[3], path_of(p, 4));
   }
   no_such_route();
 }

@@ -58,6 +58,7 @@ class Service final : public Router {
   using Parts = std::vector<std::string>;  // what is left of an address
 
   // service.cpp: from addresses to the functions below
+  Answer route(const RequestHead& head);
   Answer api(const Call& call);
   Answer repository_api(const Call& call, const RepositoryKey& key, const Parts& rest);
   Answer read_api(const Call& call, const RepositoryKey& key, const std::string& verb, const Parts& rest);
@@ -70,7 +71,12 @@ class Service final : public Router {
   /// Who asks, counted. Errors: HttpError 401, 429.
   Identity admit(const RequestHead& head);
   void count(const std::string& who);
+  /// The settings of a repository that is there and that the asker may know of.
+  std::optional<RepositorySettings> readable(const Call& call, const RepositoryKey& key) const;
   RepositorySettings require(const Call& call, const RepositoryKey& key, Right right) const;
+  std::vector<Repositories::Entry> visible(const Call& call, RepositoryType type, std::string_view search,
+                                           std::string_view owner) const;
+  static bool passes_gate(const Call& call, const RepositoryKey& key, const RepositorySettings& settings);
   void require_gate(const Call& call, const RepositoryKey& key, const RepositorySettings& settings) const;
   /// Errors: HttpError 507 if the root is read-only.
   void require_writable() const;
@@ -126,6 +132,17 @@ class Service final : public Router {
   Answer xet_token(const Call& call, const RepositoryKey& key, Right right);
   Answer xet(const Call& call, const Parts& rest);
   Reply ingest_shard(const RepositoryKey& key, const std::string& shard);
+
+  // web_routes.cpp: pages for browsers
+  Answer web(const Call& call, const Parts& address);  // nothing if it is the address of no page
+  Answer web_list(const Call& call, std::optional<RepositoryType> type, const std::string& owner);
+  Answer web_package(const Call& call, const RepositoryKey& key);
+  /// README.md of main, or as much of it as a page shows.
+  std::optional<std::string> web_readme(const GitRepository& repository) const;
+  Answer web_folder(const Call& call, const RepositoryKey& key, const std::string& revision,
+                    const std::string& folder);
+  Answer web_file(const Call& call, const RepositoryKey& key, const std::string& revision,
+                  const std::string& path);
 
   std::filesystem::path root_;
   Descriptor lock_;  // of the root, as long as this lives
