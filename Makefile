@@ -92,7 +92,7 @@ clean:
 debian-build: ; @scripts/setup.sh debian $(BUILD_PACKAGES)
 debian-test: ; @scripts/setup.sh debian $(TEST_PACKAGES)
 debian-hub: ; @scripts/setup.sh debian $(HUB_PACKAGES)
-debian-acceptance: ; @scripts/setup.sh debian $(HUB_PACKAGES) clang curl git-lfs nginx openssl
+debian-acceptance: ; @scripts/setup.sh debian $(HUB_PACKAGES) chromium clang curl git-lfs nginx openssl
 debian-bench-hub: ; @scripts/setup.sh debian $(HUB_PACKAGES) curl nginx openssl wrk
 debian-bench: ; @scripts/setup.sh debian $(BENCH_PACKAGES)
 debian-lint: ; @scripts/setup.sh debian $(LINT_PACKAGES)

@@ -13,6 +13,7 @@ from email.message import Message
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 KERNELS = os.environ.get("KERNELS_BIN", str(ROOT / "build" / "hub" / "cli" / "kernels"))
@@ -106,14 +107,16 @@ class Registry:
         assert status == 200, answer
         return f"alice/{name}"
 
-    def commit(self, repository: str, files: dict[str, bytes]) -> tuple[int, Message, bytes]:
-        """One commit on main with all content inline; the server makes LFS objects of what is large."""
+    def commit(
+        self, repository: str, files: dict[str, bytes], kind: str = "kernel", branch: str = "main"
+    ) -> tuple[int, Message, bytes]:
+        """One commit on a branch with all content inline; the server makes LFS objects of what is large."""
         lines: list[dict[str, object]] = [{"key": "header", "value": {"summary": "files"}}]
         for path, content in files.items():
             value = {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
             lines.append({"key": "file", "value": value})
         body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        return self.call("POST", f"/api/kernels/{repository}/commit/main", body)
+        return self.call("POST", f"/api/{kind}s/{repository}/commit/{quote(branch, safe='')}", body)
 
     def peak_bytes(self) -> int:
         assert self.process is not None
