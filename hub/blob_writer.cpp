@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "hub/error.hpp"
+#include "hub/storage_error.hpp"
 #include "hub/url.hpp"
 
 namespace neuron_kernels::hub {
@@ -22,23 +22,12 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 constexpr std::uint64_t hash_on_thread_from_bytes = std::uint64_t{4} << 20;
 
-[[noreturn]] void storage_error(const char* action, const std::filesystem::path& path) {
-  const int error = errno;
-  std::string hint;
-  if (error == ENOSPC || error == EDQUOT)
-    hint = "free space on that disk, or set HF_HUB_CACHE to another folder";
-  if (error == EROFS || error == EACCES)
-    hint = "the cache is read-only: set HF_HUB_CACHE to a folder you may write";
-  throw HubError(ErrorKind::storage,
-                 std::string("cannot ") + action + " " + path.string() + ": " + std::strerror(error), hint);
-}
-
 }  // namespace
 
 BlobWriter::BlobWriter(const TreeEntry& entry, std::filesystem::path partial, std::string subject)
     : entry_(entry), path_(std::move(partial)), subject_(std::move(subject)) {
   file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file_) storage_error("create", path_);
+  if (!file_) storage_error("create", path_, errno, Storage::cache);
   hasher_ = new_hasher();
   take_existing();
 }
@@ -60,7 +49,7 @@ std::unique_ptr<StreamHasher> BlobWriter::new_hasher() const {
 
 void BlobWriter::take_existing() {
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) storage_error("read", path_);
+  if (::fstat(file_.get(), &status) != 0) storage_error("read", path_, errno, Storage::cache);
   if (static_cast<std::uint64_t>(status.st_size) > entry_.size) {
     restart();
     return;
@@ -70,7 +59,7 @@ void BlobWriter::take_existing() {
     buffer.resize(piece_bytes);
     const ssize_t n = ::pread(file_.get(), buffer.data(), buffer.size(), static_cast<off_t>(received_));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("read", path_);
+    if (n < 0) storage_error("read", path_, errno, Storage::cache);
     if (n == 0) break;
     buffer.resize(static_cast<std::size_t>(n));
     received_ += static_cast<std::uint64_t>(n);
@@ -84,7 +73,7 @@ void BlobWriter::restart() {
   received_ = resumed_from_ = 0;
   buffer_.clear();
   hasher_ = new_hasher();
-  if (::ftruncate(file_.get(), 0) != 0) storage_error("write", path_);
+  if (::ftruncate(file_.get(), 0) != 0) storage_error("write", path_, errno, Storage::cache);
 }
 
 void BlobWriter::begin(std::uint64_t first_byte, const Response& response) {
@@ -127,7 +116,7 @@ void BlobWriter::flush() {
   while (!left.empty()) {
     const ssize_t n = ::pwrite(file_.get(), left.data(), left.size(), static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("write", path_);
+    if (n < 0) storage_error("write", path_, errno, Storage::cache);
     at += static_cast<std::uint64_t>(n);
     left = left.subspan(static_cast<std::size_t>(n));
   }

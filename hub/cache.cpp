@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/partial.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub {
 
@@ -23,12 +23,8 @@ constexpr std::string_view cache_tag =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This file marks a cache that can be made again: https://bford.info/cachedir/\n";
 
-bool read_only(int error) { return error == EROFS || error == EACCES || error == EPERM; }
-
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw HubError(
-      ErrorKind::storage, "cannot write to the cache: " + path.string() + ": " + std::strerror(error),
-      read_only(error) ? "the cache is read-only: set HF_HUB_CACHE to a folder you may write" : "");
+  storage_error("write to the cache:", path, error, Storage::cache);
 }
 
 void make_cache_folders(const fs::path& path) {

@@ -4,10 +4,10 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "hub/error.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub {
 
@@ -53,16 +53,12 @@ namespace {
 
 std::string hash_file(Hasher hasher, const std::filesystem::path& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) {
-    throw HubError(ErrorKind::storage, "cannot read " + path.string() + ": " + std::strerror(errno));
-  }
+  if (file == nullptr) storage_error("read", path, errno);
   std::vector<std::byte> buffer(std::size_t{1} << 18);
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
     hasher.add(Bytes(buffer.data(), n));
   }
-  if (std::ferror(file.get()) != 0) {
-    throw HubError(ErrorKind::storage, "cannot read " + path.string() + ": " + std::strerror(errno));
-  }
+  if (std::ferror(file.get()) != 0) storage_error("read", path, errno);
   return hasher.finish_hex();
 }
 

@@ -7,26 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <system_error>
 #include <utility>
 
 #include "hub/error.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-[[noreturn]] void storage_error(const char* action, const fs::path& path, int error) {
-  std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "free space on that disk, or name another folder";
-  if (error == EROFS || error == EACCES || error == EPERM) hint = "check who may write there";
-  throw HubError(error == ENOENT ? ErrorKind::not_found : ErrorKind::storage,
-                 std::string("cannot ") + action + " " + path.string() + ": " + std::strerror(error), hint);
-}
 
 std::string random_suffix() {
   std::random_device source;

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "hub/error.hpp"
 #include "hub/files.hpp"
 #include "hub/http_engine.hpp"
+#include "hub/storage_error.hpp"
 #include "neuron_kernels/version.hpp"
 
 namespace neuron_kernels::hub {
@@ -51,8 +51,7 @@ Body Body::text(std::string content, std::string type) {
 Body Body::file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t size,
                 std::string type) {
   const auto file = std::make_shared<const Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!*file)
-    throw HubError(ErrorKind::storage, "cannot read " + path.string() + ": " + std::strerror(errno));
+  if (!*file) storage_error("read", path, errno);
   return {.size = size,
           .type = std::move(type),
           .read = [file, path, start = offset](std::uint64_t at, std::span<std::byte> dst) {
@@ -60,10 +59,7 @@ Body Body::file(const std::filesystem::path& path, std::uint64_t offset, std::ui
             do {
               n = ::pread(file->get(), dst.data(), dst.size(), static_cast<off_t>(start + at));
             } while (n < 0 && errno == EINTR);
-            if (n < 0) {
-              throw HubError(ErrorKind::storage,
-                             "cannot read " + path.string() + ": " + std::strerror(errno));
-            }
+            if (n < 0) storage_error("read", path, errno);
             return static_cast<std::size_t>(n);
           }};
 }

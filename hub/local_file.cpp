@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/files.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub {
 
@@ -42,9 +42,7 @@ std::string LocalFile::read(std::uint64_t offset, std::uint64_t count) const {
     if (n == 0) throw HubError(ErrorKind::integrity, source.string() + " became shorter while it was sent");
     held += static_cast<std::size_t>(n);
   }
-  if (!file || held < data.size()) {
-    throw HubError(ErrorKind::storage, "cannot read " + source.string() + ": " + std::strerror(errno));
-  }
+  if (!file || held < data.size()) storage_error("read", source, errno);
   return data;
 }
 

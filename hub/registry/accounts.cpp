@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "hub/files.hpp"
 #include "hub/registry/git_repository.hpp"
 #include "hub/registry/secrets.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -77,9 +79,7 @@ void Accounts::change(const std::function<void(Data&)>& edit) {
   make_folders(file_.parent_path());
   const std::filesystem::path lock_file = file_.string() + ".lock";
   const Descriptor lock(::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock || ::flock(lock.get(), LOCK_EX) != 0) {
-    throw HubError(ErrorKind::storage, "cannot lock " + lock_file.string());
-  }
+  if (!lock || ::flock(lock.get(), LOCK_EX) != 0) storage_error("lock", lock_file, errno);
   Data data = *current();
   edit(data);
   write_file(file_, text_of(data), 0600, Sync::yes);

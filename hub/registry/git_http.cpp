@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "hub/error.hpp"
 #include "hub/files.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -105,7 +105,7 @@ Reply upload_pack(const std::filesystem::path& repository, const std::string& re
   struct stat status {};
   reply.file = Descriptor(::open(out.path().c_str(), O_RDONLY | O_CLOEXEC));
   if (!reply.file || ::fstat(reply.file.get(), &status) != 0) {
-    throw HubError(ErrorKind::storage, "cannot read a pack: " + std::string(std::strerror(errno)));
+    storage_error("read the pack", out.path(), errno);
   }
   reply.file_bytes = static_cast<std::uint64_t>(status.st_size);
   return reply;

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 
 #include "hub/error.hpp"
+#include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -43,7 +43,7 @@ void Objects::Incoming::write(Bytes data) {
 
 void Objects::Incoming::append(const fs::path& file) {
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!in) throw HubError(ErrorKind::not_found, "cannot read " + file.string() + ": " + std::strerror(errno));
+  if (!in) storage_error("read", file, errno);
   constexpr std::uint64_t piece = 1 << 18;
   const std::uint64_t bytes = fs::file_size(file);
   for (std::uint64_t at = 0; at < bytes; at += piece) {
@@ -76,7 +76,7 @@ void Objects::give(const std::string& sha256, const fs::path& folder) const {
   const fs::path link = owned_path(sha256, folder);
   make_folders(link.parent_path());
   if (::link(path(sha256).c_str(), link.c_str()) != 0 && errno != EEXIST) {
-    throw HubError(ErrorKind::storage, "cannot link " + link.string() + ": " + std::strerror(errno));
+    storage_error("link", link, errno);
   }
   for (fs::path at = link.parent_path(); at != folder; at = at.parent_path()) sync_folder(at);
 }

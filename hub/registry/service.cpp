@@ -11,6 +11,7 @@
 #include "hub/registry/git_http.hpp"
 #include "hub/registry/secrets.hpp"
 #include "hub/registry/web_layout.hpp"
+#include "hub/storage_error.hpp"
 #include "hub/text.hpp"
 
 namespace neuron_kernels::hub::registry {
