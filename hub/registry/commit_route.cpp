@@ -13,6 +13,8 @@ using json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::size_t most_preupload_files = 1000;
+constexpr const char* taken_meanwhile =
+    "was removed by housekeeping while the commit came in. Please try again.";
 
 /// A path in a repository; "build/x.py". Errors: HttpError 400.
 std::string checked_path(const json& value) {
@@ -132,7 +134,8 @@ class CommitExchange final : public Exchange {
       }
       changes_.files[checked_path(value)] = keep_inline();
     } else if (kind == "lfsFile") {
-      changes_.files[checked_path(value)] = repository_.write_blob(pointer_of(value).text());
+      pointers_.push_back(pointer_of(value));
+      changes_.files[checked_path(value)] = repository_.write_blob(pointers_.back().text());
     } else if (kind == "deletedFile") {
       changes_.deleted_files.push_back(checked_path(value));
     } else if (kind == "deletedFolder") {
@@ -157,8 +160,8 @@ class CommitExchange final : public Exchange {
       return repository_.write_blob(read_file(incoming.path()));
     }
     const LfsPointer pointer{incoming.finish(), incoming.size()};
-    incoming.keep();
-    service_.objects_.give(pointer.sha256, folder_);
+    incoming.keep_for(folder_);
+    pointers_.push_back(pointer);
     return repository_.write_blob(pointer.text());
   }
 
@@ -167,8 +170,8 @@ class CommitExchange final : public Exchange {
     if (value.value("algo", "sha256") != "sha256" || !is_hex(oid, 64)) {
       throw HttpError{400, "the LFS object of '" + path + "' is not named by a SHA-256", {}, {}};
     }
-    const auto size = service_.objects_.size(oid);
-    if (!size || !service_.objects_.owned_by(oid, folder_)) {
+    const auto size = service_.objects_.claim(oid, folder_);
+    if (!size) {
       throw HttpError{
           400, "LFS object " + oid + " for " + path + " was not uploaded to this repository", {}, {}};
     }
@@ -198,8 +201,23 @@ class CommitExchange final : public Exchange {
     }
   }
 
+  /// Under the lock of the repository, so that what is there stays. Housekeeping takes nothing that was sent or
+  /// named lately: only a commit that took days can miss something.
+  void require_all_there() const {
+    const GitRepository now = service_.open(key_);
+    for (const auto& [path, blob] : changes_.files) {
+      if (!now.has(blob)) throw HttpError{409, "'" + path + "' " + taken_meanwhile, {}, {}};
+    }
+    for (const LfsPointer& pointer : pointers_) {
+      if (!service_.objects_.owned_by(pointer.sha256, folder_)) {
+        throw HttpError{409, "LFS object " + pointer.sha256 + " " + taken_meanwhile, {}, {}};
+      }
+    }
+  }
+
   std::string put_on_branch() {
     const auto lock = service_.repositories_.lock(key_);
+    require_all_there();
     const auto head = repository_.reference(full_name());
     if (!head) throw HttpError{404, "Invalid rev id: " + revision_, "RevisionNotFound", {}};
     require_parent(*head);
@@ -211,6 +229,7 @@ class CommitExchange final : public Exchange {
 
   std::string put_on_new_pull_request() {
     const auto lock = service_.repositories_.lock(key_);
+    require_all_there();
     const std::string head = Service::require_revision(repository_, revision_);
     require_parent(head);
     int next = 1;
@@ -232,6 +251,7 @@ class CommitExchange final : public Exchange {
   std::optional<json> header_;
   std::optional<Objects::Incoming> incoming_;  // the content of the line that is being read
   Changes changes_;
+  std::vector<LfsPointer> pointers_;  // whose blobs are among the changes
   std::string number_;
 };
 

@@ -240,6 +240,13 @@ std::string GitRepository::blob(const std::string& oid) const {
   return content_of(blob.get());
 }
 
+bool GitRepository::has(const std::string& oid) const {
+  const HeldOdb odb =
+      made<HeldOdb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
+  const git_oid id = oid_of(oid);
+  return git_odb_exists(odb.get(), &id) == 1;
+}
+
 std::vector<CommitInfo> GitRepository::commits(const std::string& from, std::size_t skip, std::size_t most,
                                                std::size_t& total) const {
   const Walk walk =

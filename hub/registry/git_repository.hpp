@@ -71,6 +71,8 @@ class GitRepository {
   std::string blob(const std::string& oid) const;
   /// Those of `paths` that the .gitattributes of `commit` hand to git-lfs.
   std::set<std::string> lfs_paths(const std::string& commit, const std::vector<std::string>& paths) const;
+  /// Whether there is such an object of git.
+  bool has(const std::string& oid) const;
   /// Newest first, at most `most`, after skipping `skip`; total counts all.
   std::vector<CommitInfo> commits(const std::string& from, std::size_t skip, std::size_t most,
                                   std::size_t& total) const;

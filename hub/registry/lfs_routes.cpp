@@ -37,8 +37,7 @@ std::unique_ptr<Exchange> Service::lfs_batch(const Call& call, const RepositoryK
       const std::string oid = object.at("oid").get<std::string>();
       const auto size = object.at("size").get<std::uint64_t>();
       json answer{{"oid", oid}, {"size", size}, {"authenticated", true}};
-      const auto stored =
-          is_hex(oid, 64) && objects_.owned_by(oid, folder) ? objects_.size(oid) : std::nullopt;
+      const auto stored = upload ? objects_.claim(oid, folder) : objects_.owned_size(oid, folder);
       const auto ticket = [&](const char* what) {
         return tickets_.issue(right_to(what, key, oid, size), limits_.ticket_seconds);
       };
@@ -102,8 +101,7 @@ class ObjectUpload final : public Exchange {
           400, "the bytes have the SHA-256 " + digest + ", not " + oid_ + " as announced", {}, {}};
     }
     if (!service_.repositories_.find(key_)) throw HttpError{404, "Repository not found", "RepoNotFound", {}};
-    incoming_.keep();
-    service_.objects_.give(digest, service_.repositories_.folder(key_));
+    incoming_.keep_for(service_.repositories_.folder(key_));
     return reply;
   }
 
@@ -140,8 +138,7 @@ std::unique_ptr<Exchange> Service::lfs_transfer(const Call& call, const Parts& r
         throw HttpError{
             400, "the parts have the SHA-256 " + whole.finish() + ", not " + oid + " as announced", {}, {}};
       }
-      whole.keep();
-      objects_.give(oid, repositories_.folder(key));
+      whole.keep_for(repositories_.folder(key));
       std::filesystem::remove_all(parts);
       return Reply::json("{}");
     });
@@ -149,7 +146,7 @@ std::unique_ptr<Exchange> Service::lfs_transfer(const Call& call, const Parts& r
   if (what == "verify" && kind == "verify" && method == "POST") {
     return with_body(limits_.json_bytes, [this, key, oid](const std::string& text) {
       const json body = json::parse(text);
-      const auto size = objects_.owned_by(oid, repositories_.folder(key)) ? objects_.size(oid) : std::nullopt;
+      const auto size = objects_.claim(oid, repositories_.folder(key));
       if (!size || body.at("oid") != oid || body.at("size").get<std::uint64_t>() != *size) {
         throw HttpError{404, "object not found or size differs", {}, {}};
       }

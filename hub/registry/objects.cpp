@@ -6,16 +6,25 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 
 #include "hub/error.hpp"
+#include "hub/registry/store_lock.hpp"
 #include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 namespace fs = std::filesystem;
 
-Objects::Objects(const fs::path& root) : objects_(root / "objects"), temporary_(root / "tmp") {
+namespace {
+
+/// Makes a file count as new.
+void touch(const fs::path& file) {
+  if (::utimensat(AT_FDCWD, file.c_str(), nullptr, 0) != 0) storage_error("touch", file, errno);
+}
+
+}  // namespace
+
+Objects::Objects(const fs::path& root) : root_(root), objects_(root / "objects"), temporary_(root / "tmp") {
   make_folders(objects_);
   make_folders(temporary_);
 }
@@ -56,11 +65,22 @@ const std::string& Objects::Incoming::finish() {
   return sha256_;
 }
 
-void Objects::Incoming::keep() {
+void Objects::Incoming::keep_for(const fs::path& folder) {
   const fs::path target = objects_.path(finish());
+  sync_file(fd(), path());  // what takes long, before housekeeping has to wait
+  const StoreLock lock = StoreLock::shared(objects_.root_);
+  if (!fs::exists(folder)) {
+    throw HubError(ErrorKind::not_found, "the repository was deleted or moved while the upload went on");
+  }
   make_folders(target.parent_path());
+  if (objects_.size(sha256_) == size_) {
+    touch(target);  // and not replaced: repositories that own it share its bytes by their links
+  } else {
+    file_.commit(target, Sync::no);
+  }
+  sync_folder(target.parent_path());  // of a file that is there already, too: its upload may still go on
   sync_folder(objects_.objects_);
-  file_.commit(target, Sync::yes);
+  objects_.give(sha256_, folder);
 }
 
 void Objects::Incoming::keep_as(const fs::path& target) {
@@ -85,19 +105,18 @@ bool Objects::owned_by(const std::string& sha256, const fs::path& folder) const 
   return is_hex(sha256, 64) && ::access(owned_path(sha256, folder).c_str(), F_OK) == 0;
 }
 
-std::uint64_t Objects::collect(std::int64_t age_s) const {
-  std::uint64_t freed = 0;
-  const auto drop = [&](const fs::path& file, bool whatever_links) {
-    struct stat status {};
-    if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
-    // The time of the last change of the links, so that an object just given up is not old.
-    if (std::time(nullptr) - std::max(status.st_mtime, status.st_ctime) < age_s) return;
-    if (!whatever_links && status.st_nlink > 1) return;
-    if (::unlink(file.c_str()) == 0) freed += static_cast<std::uint64_t>(status.st_size);
-  };
-  for (const auto& entry : fs::recursive_directory_iterator(objects_)) drop(entry.path(), false);
-  for (const auto& entry : fs::recursive_directory_iterator(temporary_)) drop(entry.path(), true);
-  return freed;
+std::optional<std::uint64_t> Objects::owned_size(const std::string& sha256, const fs::path& folder) const {
+  return owned_by(sha256, folder) ? size(sha256) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Objects::claim(const std::string& sha256, const fs::path& folder) const {
+  const StoreLock lock = StoreLock::shared(root_);
+  const auto bytes = owned_size(sha256, folder);
+  if (bytes) {
+    touch(path(sha256));
+    touch(owned_path(sha256, folder));
+  }
+  return bytes;
 }
 
 }  // namespace neuron_kernels::hub::registry

@@ -32,9 +32,10 @@ class Objects {
     std::uint64_t size() const { return size_; }
     /// Ends the content; its SHA-256.
     const std::string& finish();
-    /// Synced and in its place when this returns. After finish().
-    void keep();
-    /// The same under another name that is not its digest's.
+    /// Makes it an object that the repository in `folder` owns. Synced and in its place when this returns.
+    /// errors: HubError storage; not_found if the repository was deleted meanwhile
+    void keep_for(const std::filesystem::path& folder);
+    /// Puts it under another name that is not its digest's, synced.
     void keep_as(const std::filesystem::path& target);
     int fd() const { return file_.fd(); }
     const std::filesystem::path& path() const { return file_.path(); }
@@ -47,18 +48,19 @@ class Objects {
     std::uint64_t size_ = 0;
   };
 
-  /// Makes the repository in `folder` an owner. Synced when this returns.
-  void give(const std::string& sha256, const std::filesystem::path& folder) const;
   bool owned_by(const std::string& sha256, const std::filesystem::path& folder) const;
-
-  /// Deletes objects that nobody owns and that are older than `age_s`, and temporary files of that age; bytes
-  /// freed.
-  std::uint64_t collect(std::int64_t age_s) const;
+  /// Its size if the repository in `folder` owns it.
+  std::optional<std::uint64_t> owned_size(const std::string& sha256,
+                                          const std::filesystem::path& folder) const;
+  /// The same, and from now on it counts as just uploaded: housekeeping leaves it to the commit that will name
+  /// it.
+  std::optional<std::uint64_t> claim(const std::string& sha256, const std::filesystem::path& folder) const;
 
  private:
   static std::filesystem::path owned_path(const std::string& sha256, const std::filesystem::path& folder);
+  void give(const std::string& sha256, const std::filesystem::path& folder) const;
 
-  std::filesystem::path objects_, temporary_;
+  std::filesystem::path root_, objects_, temporary_;
 };
 
 }  // namespace neuron_kernels::hub::registry

@@ -120,7 +120,7 @@ void Repositories::write_settings(const fs::path& folder, const RepositorySettin
 // A repository is made under a name that no request finds, and renamed when it is whole. The index is changed
 // last when it gains an entry and first when it loses one.
 bool Repositories::create(const RepositoryKey& key, const RepositorySettings& settings) {
-  const std::unique_lock one_at_a_time = lock(key);
+  const Lock one_at_a_time = lock(key);
   if (find(key)) return false;
   const fs::path target = folder(key);
   make_folders(target.parent_path());
@@ -140,21 +140,24 @@ bool Repositories::create(const RepositoryKey& key, const RepositorySettings& se
 }
 
 bool Repositories::remove(const RepositoryKey& key) {
-  const std::unique_lock one_at_a_time = lock(key);
+  fs::path grave = root_ / "tmp" / ("deleted-" + std::to_string(::getpid()) + "-");
+  grave += std::to_string(reinterpret_cast<std::uintptr_t>(&grave));
   {
-    const std::scoped_lock held(mutex_);
-    if (index_.erase(key) == 0) return false;
+    const StoreLock nobody_adds = StoreLock::exclusive(root_);
+    const std::scoped_lock one_at_a_time(mutex_of(key));
+    {
+      const std::scoped_lock held(mutex_);
+      if (index_.erase(key) == 0) return false;
+    }
+    fs::rename(folder(key), grave);
+    sync_folder(folder(key).parent_path());
   }
-  const fs::path grave = root_ / "tmp" /
-                         ("deleted-" + std::to_string(::getpid()) + "-" +
-                          std::to_string(reinterpret_cast<std::uintptr_t>(&one_at_a_time)));
-  fs::rename(folder(key), grave);
-  sync_folder(folder(key).parent_path());
   fs::remove_all(grave);
   return true;
 }
 
 bool Repositories::move(const RepositoryKey& from, const RepositoryKey& to) {
+  const StoreLock nobody_adds = StoreLock::exclusive(root_);
   const std::scoped_lock held(mutex_);
   const auto found = index_.find(from);
   if (found == index_.end() || index_.contains(to)) return false;
@@ -168,21 +171,22 @@ bool Repositories::move(const RepositoryKey& from, const RepositoryKey& to) {
 }
 
 void Repositories::change(const RepositoryKey& key, const RepositorySettings& settings) {
-  const std::unique_lock one_at_a_time = lock(key);
+  const Lock one_at_a_time = lock(key);
   write_settings(folder(key), settings);
   const std::scoped_lock held(mutex_);
   if (const auto found = index_.find(key); found != index_.end()) found->second = settings;
 }
 
-std::unique_lock<std::mutex> Repositories::lock(const RepositoryKey& key) {
-  std::mutex* one = nullptr;
-  {
-    const std::scoped_lock held(mutex_);
-    auto& slot = locks_[key];
-    if (slot == nullptr) slot = std::make_unique<std::mutex>();
-    one = slot.get();
-  }
-  return std::unique_lock(*one);
+std::mutex& Repositories::mutex_of(const RepositoryKey& key) {
+  const std::scoped_lock held(mutex_);
+  auto& slot = locks_[key];
+  if (slot == nullptr) slot = std::make_unique<std::mutex>();
+  return *slot;
+}
+
+Repositories::Lock Repositories::lock(const RepositoryKey& key) {
+  StoreLock store = StoreLock::shared(root_);
+  return {std::move(store), std::unique_lock(mutex_of(key))};
 }
 
 }  // namespace neuron_kernels::hub::registry

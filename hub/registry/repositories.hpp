@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "hub/registry/store_lock.hpp"
+
 namespace neuron_kernels::hub::registry {
 
 enum class RepositoryType { model, dataset, space, kernel };
@@ -58,10 +60,15 @@ class Repositories {
   bool move(const RepositoryKey& from, const RepositoryKey& to);
   void change(const RepositoryKey& key, const RepositorySettings& settings);
 
-  /// Held while a commit checks its parent and moves a branch.
-  std::unique_lock<std::mutex> lock(const RepositoryKey& key);
+  struct Lock {
+    StoreLock store;  // taken first: who waits for housekeeping keeps no request waiting
+    std::unique_lock<std::mutex> repository;
+  };
+  /// Held while a commit checks its parent and moves a branch, and by whatever else adds to a repository.
+  Lock lock(const RepositoryKey& key);
 
  private:
+  std::mutex& mutex_of(const RepositoryKey& key);
   void write_settings(const std::filesystem::path& folder, const RepositorySettings& settings) const;
 
   std::filesystem::path root_;

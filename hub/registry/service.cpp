@@ -10,8 +10,8 @@
 #include "hub/error.hpp"
 #include "hub/registry/git_http.hpp"
 #include "hub/registry/secrets.hpp"
+#include "hub/registry/store_lock.hpp"
 #include "hub/registry/web_layout.hpp"
-#include "hub/storage_error.hpp"
 #include "hub/text.hpp"
 
 namespace neuron_kernels::hub::registry {
@@ -20,24 +20,29 @@ using nlohmann::json;
 
 namespace {
 
-/// The root for this process alone, without what an earlier one left half done. Servers may share a root that
-/// is read-only.
-Descriptor locked(const std::filesystem::path& root) {
-  const bool read_only = std::filesystem::exists(root) && ::access(root.c_str(), W_OK) != 0;
-  if (!read_only) make_folders(root / "tmp");
+std::string busy(const std::filesystem::path& root) {
+  return "another `kernels serve` works on " + root.string();
+}
+constexpr const char* stop_it = "stop it, or name another --root";
+
+/// Servers may share a root that is read-only.
+Descriptor locked_read_only(const std::filesystem::path& root) {
   const std::filesystem::path file = root / "serve.lock";
-  Descriptor lock(
-      ::open(file.c_str(), read_only ? O_RDONLY | O_CLOEXEC : O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  Descriptor lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!lock) {
-    throw HubError(
-        ErrorKind::storage, "cannot open " + file.string() + ": " + std::strerror(errno),
-        read_only ? root.string() + " is read-only; only what was a registry before can be served so" : "");
+    throw HubError(ErrorKind::storage, "cannot open " + file.string() + ": " + std::strerror(errno),
+                   root.string() + " is read-only; only what was a registry before can be served so");
   }
-  if (::flock(lock.get(), (read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw HubError(ErrorKind::conflict, "another `kernels serve` works on " + root.string(),
-                   "stop it, or name another --root");
-  }
-  if (read_only) return lock;
+  if (::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw HubError(ErrorKind::conflict, busy(root), stop_it);
+  return lock;
+}
+
+/// The root for this process alone, without what an earlier one left half done.
+Descriptor locked(const std::filesystem::path& root) {
+  if (std::filesystem::exists(root) && ::access(root.c_str(), W_OK) != 0) return locked_read_only(root);
+  make_folders(root / "tmp");
+  Descriptor lock = lock_or_conflict(root / "serve.lock", busy(root), stop_it);
   for (const auto& entry : std::filesystem::directory_iterator(root / "tmp")) {
     if (!entry.path().filename().string().starts_with("parts-")) std::filesystem::remove_all(entry.path());
   }

@@ -114,8 +114,7 @@ Reply Service::ingest_shard(const RepositoryKey& key, const std::string& shard) 
           {},
           {}};
     }
-    incoming.keep();
-    objects_.give(digest, repositories_.folder(key));
+    incoming.keep_for(repositories_.folder(key));
   }
   return Reply::json(R"({"result":1})");
 }
