@@ -119,6 +119,7 @@ void add_serve(CLI::App& app, Global& global) {
   command->require_subcommand(0, 1);
   command->fallthrough();
   add_account_commands(*command, options, global);
+  add_store_commands(*command, options, global);
   command->callback([command, options] {
     if (command->get_subcommands().empty()) serve(*options);
   });

@@ -22,5 +22,7 @@ struct ServeOptions {
 
 void add_account_commands(CLI::App& serve_command, const std::shared_ptr<ServeOptions>& options,
                           Global& global);  // user, org, token
+void add_store_commands(CLI::App& serve_command, const std::shared_ptr<ServeOptions>& options,
+                        Global& global);  // gc
 
 }  // namespace neuron_kernels::cli

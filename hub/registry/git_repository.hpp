@@ -18,6 +18,8 @@ namespace neuron_kernels::hub::registry {
 
 /// A file kept outside git; git holds a pointer to it (git-lfs specification, "pointer").
 struct LfsPointer {
+  static constexpr std::size_t most_bytes = 200;  // a blob that is longer is none
+
   std::string sha256;
   std::uint64_t size = 0;
 

@@ -22,6 +22,15 @@ void touch(const fs::path& file) {
   if (::utimensat(AT_FDCWD, file.c_str(), nullptr, 0) != 0) storage_error("touch", file, errno);
 }
 
+std::vector<fs::path> named_by_digest(const fs::path& below) {
+  std::vector<fs::path> found;
+  if (!fs::exists(below)) return found;
+  for (const auto& file : fs::recursive_directory_iterator(below)) {
+    if (is_hex(file.path().filename().string(), 64)) found.push_back(file.path());
+  }
+  return found;
+}
+
 }  // namespace
 
 Objects::Objects(const fs::path& root) : root_(root), objects_(root / "objects"), temporary_(root / "tmp") {
@@ -117,6 +126,12 @@ std::optional<std::uint64_t> Objects::claim(const std::string& sha256, const fs:
     touch(owned_path(sha256, folder));
   }
   return bytes;
+}
+
+std::vector<fs::path> Objects::all() const { return named_by_digest(objects_); }
+
+std::vector<fs::path> Objects::owned_links(const fs::path& folder) {
+  return named_by_digest(folder / "lfs" / "objects");
 }
 
 }  // namespace neuron_kernels::hub::registry

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hub/digest.hpp"
 #include "hub/files.hpp"
@@ -55,6 +56,10 @@ class Objects {
   /// The same, and from now on it counts as just uploaded: housekeeping leaves it to the commit that will name
   /// it.
   std::optional<std::uint64_t> claim(const std::string& sha256, const std::filesystem::path& folder) const;
+
+  /// The files of all objects, and a repository's links to those that it owns. Their names are the digests.
+  std::vector<std::filesystem::path> all() const;
+  static std::vector<std::filesystem::path> owned_links(const std::filesystem::path& folder);
 
  private:
   static std::filesystem::path owned_path(const std::string& sha256, const std::filesystem::path& folder);

@@ -62,23 +62,29 @@ std::string lower(std::string_view text) {
 }
 }  // namespace
 
-Repositories::Repositories(fs::path root) : root_(std::move(root)) {
-  make_folders(root_ / "repos");
+std::vector<RepositoryFolder> repositories_below(const fs::path& root) {
+  std::vector<RepositoryFolder> found;
   for (const RepositoryType type : all_types) {
-    const fs::path below = root_ / "repos" / plural_of(type);
+    const fs::path below = root / "repos" / plural_of(type);
     if (!fs::exists(below)) continue;
     for (const auto& owner : fs::directory_iterator(below)) {
       for (const auto& repository : fs::directory_iterator(owner.path())) {
-        const fs::path file = repository.path() / settings_file;
-        if (!fs::exists(file)) continue;  // a creation or deletion that was cut off
-        drop_git_locks(repository.path());
-        const json document = json::parse(read_file(file));
+        if (!fs::exists(repository.path() / settings_file)) continue;
         const std::string name = repository.path().stem().string();
-        index_[{type, owner.path().filename().string() + "/" + name}] = {
-            document.at("private").get<bool>(), document.at("gated").get<std::string>(),
-            document.at("created").get<std::string>()};
+        found.push_back({{type, owner.path().filename().string() + "/" + name}, repository.path()});
       }
     }
+  }
+  return found;
+}
+
+Repositories::Repositories(fs::path root) : root_(std::move(root)) {
+  make_folders(root_ / "repos");
+  for (const auto& [key, folder] : repositories_below(root_)) {
+    drop_git_locks(folder);
+    const json document = json::parse(read_file(folder / settings_file));
+    index_[key] = {document.at("private").get<bool>(), document.at("gated").get<std::string>(),
+                   document.at("created").get<std::string>()};
   }
 }
 
@@ -149,6 +155,7 @@ bool Repositories::remove(const RepositoryKey& key) {
       const std::scoped_lock held(mutex_);
       if (index_.erase(key) == 0) return false;
     }
+    fs::last_write_time(folder(key), fs::file_time_type::clock::now());  // no leftover for housekeeping yet
     fs::rename(folder(key), grave);
     sync_folder(folder(key).parent_path());
   }

@@ -41,6 +41,13 @@ struct RepositoryKey {
   std::string name() const { return id.substr(id.find('/') + 1); }
 };
 
+struct RepositoryFolder {
+  RepositoryKey key;
+  std::filesystem::path folder;
+};
+/// Those that are whole: not what a creation or deletion that was cut off left.
+std::vector<RepositoryFolder> repositories_below(const std::filesystem::path& root);
+
 class Repositories {
  public:
   /// Finds what is below root/repos, and clears what a killed server left there. Errors: HubError storage.
