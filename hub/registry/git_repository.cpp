@@ -158,8 +158,7 @@ namespace {
 /// The pointer that a blob is, if it is one whose object is owned.
 std::optional<LfsPointer> pointer_in(git_repository* repository, const git_oid& id, std::size_t size,
                                      const std::function<bool(const LfsPointer&)>& owns) {
-  constexpr std::size_t longest_pointer = 200;
-  if (size > longest_pointer || !owns) return std::nullopt;
+  if (size > LfsPointer::most_bytes || !owns) return std::nullopt;
   const Blob blob = lookup_blob(repository, id);
   auto pointer = blob != nullptr ? LfsPointer::parse(content_of(blob.get())) : std::nullopt;
   return pointer && owns(*pointer) ? pointer : std::nullopt;

@@ -1,0 +1,171 @@
+"""Housekeeping of a registry: gc under load, and killed at random points.
+
+KILL_ROUNDS sets how often it is killed (20; `make acceptance` does 200).
+"""
+
+import fcntl
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from registry import KERNELS, Registry
+from writer import Writer, check_acknowledged, check_store, create
+
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "20"))
+LONG_AGO = time.time() - 100 * 24 * 3600
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    with Registry(KERNELS, tmp_path / "root") as started:
+        yield started
+
+
+def gc(registry: Registry, *options: str) -> dict[str, int]:
+    return dict(json.loads(registry.admin("gc", "--json", *options)))
+
+
+@contextmanager
+def store_lock(root: Path) -> Iterator[None]:
+    """The lock that uploads share, taken exclusively."""
+    with open(root / "store.lock", "a+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, 1)
+        yield
+
+
+def make_old(root: Path, older_than_s: float = -1.0) -> None:
+    """As if the files that nothing touched for some seconds were not touched for days."""
+    with store_lock(root):
+        for folder in ("objects", "repos", "tmp"):
+            for path in (root / folder).rglob("*"):
+                try:
+                    if time.time() - path.stat().st_mtime > older_than_s:
+                        os.utime(path, (LONG_AGO, LONG_AGO))
+                except FileNotFoundError:
+                    pass  # of a request that just ended
+
+
+class Recycler(Writer):
+    """Writes a few contents again and again on branches that it deletes again: each is garbage now and then."""
+
+    def run(self) -> None:
+        pool = [random.Random(i).randbytes(1_100_000 if i % 2 else 3000) for i in range(8)]
+        connection = http.client.HTTPConnection("127.0.0.1", self.registry.port, timeout=60)
+        start = self.call(connection, "GET", f"/api/kernels/{self.repository}/refs", b"", "application/json")
+        first = json.loads(start)["branches"][0]["targetCommit"]
+        try:
+            while not self.stopped.is_set():
+                branch = f"b{self.random.randrange(10**9)}"
+                address = f"/api/kernels/{self.repository}/branch/{branch}"
+                body = json.dumps({"startingPoint": first}).encode()
+                self.call(connection, "POST", address, body, "application/json")
+                made = []
+                for _ in range(3):
+                    content, path = self.random.choice(pool), f"{self.random.randrange(10**9)}.bin"
+                    by_lfs = self.random.random() < 0.7
+                    made.append((self.commit(connection, branch, path, content, by_lfs=by_lfs), path, content))
+                if self.random.random() < 0.8:
+                    self.call(connection, "DELETE", address, b"", "application/json")
+                    time.sleep(self.random.uniform(0, 1))
+                else:
+                    self.acknowledged += made
+        except (AssertionError, OSError) as error:
+            self.unexpected.append(repr(error))
+
+
+def test_gc_beside_uploads_loses_nothing_that_was_acknowledged(registry: Registry) -> None:
+    repositories = [create(registry, "first"), create(registry, "second")]
+    writers = [Recycler(registry, repositories[i % 2], i) for i in range(3)]
+    for writer in writers:
+        writer.start()
+    removed, until = 0, time.monotonic() + 15
+    while time.monotonic() < until:
+        make_old(registry.root, older_than_s=1)  # the grace period becomes one second
+        done = gc(registry)
+        assert done["problems"] == []
+        removed += done["objects"] + done["git_objects"]
+    for writer in writers:
+        writer.stopped.set()
+    for writer in writers:
+        writer.join()
+        assert not writer.unexpected, writer.unexpected
+    make_old(registry.root)
+    gc(registry)
+    assert removed > 20  # there was garbage
+    for writer in writers:
+        assert writer.acknowledged
+        check_acknowledged(registry, writer)
+    for repository in repositories:
+        check_store(registry, repository)
+
+
+def test_a_dry_run_changes_nothing(registry: Registry) -> None:
+    writer = Writer(registry, create(registry, "dry"), 1)
+    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
+    writer.upload(connection, "never committed", os.urandom(2_000_000))
+    make_old(registry.root)
+
+    def picture() -> dict[str, tuple[int, int]]:
+        return {str(p): (p.stat().st_mtime_ns, p.stat().st_size) for p in registry.root.rglob("*")}
+
+    before = picture()
+    would = gc(registry, "--dry-run")
+    assert picture() == before
+    done = gc(registry)
+    assert would["objects"] == done["objects"] == 1
+    assert done["bytes"] > 1_900_000  # the new pack is deducted
+
+
+def test_clones_and_pulls_work_after_packing(registry: Registry, tmp_path: Path) -> None:
+    writer = Writer(registry, create(registry, "packed"), 2)
+    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
+    content = os.urandom(50_000)
+    commit = writer.commit(connection, "main", "a.bin", content, by_lfs=False)
+    assert gc(registry)["packed"] > 3
+    subprocess.run(
+        ["git", "clone", "-q", f"{registry.endpoint}/kernels/alice/packed", str(tmp_path / "clone")], check=True
+    )
+    assert (tmp_path / "clone" / "a.bin").read_bytes() == content
+    assert registry.get(f"/kernels/alice/packed/resolve/{commit}/a.bin") == content
+    writer.commit(connection, "main", "b.bin", content, by_lfs=False)  # whose blob is in the pack
+    check_store(registry, "alice/packed")
+
+
+def run_and_kill(registry: Registry, command: list[str], seconds: float) -> None:
+    process = subprocess.Popen([KERNELS, "serve", "--root", str(registry.root), *command], stdout=subprocess.DEVNULL)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_a_killed_gc_loses_nothing_and_the_next_one_works(registry: Registry) -> None:
+    moments = random.Random(3)
+    writers = [Recycler(registry, create(registry, "killed"), 7)]
+    writers[0].start()
+    for _ in range(ROUNDS):
+        make_old(registry.root, older_than_s=1)
+        run_and_kill(registry, ["gc"], moments.uniform(0.005, 0.12))
+    writers[0].stopped.set()
+    writers[0].join()
+    assert not writers[0].unexpected, writers[0].unexpected
+    make_old(registry.root)
+    assert gc(registry)["problems"] == []
+    check_acknowledged(registry, writers[0])
+    check_store(registry, "alice/killed")
+
+
+def test_two_at_once_are_one_too_many(registry: Registry) -> None:
+    with open(registry.root / "housekeeping.lock", "a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(subprocess.CalledProcessError) as error:
+            gc(registry)
+    assert error.value.returncode == 8
+    assert "another gc or backup works on" in error.value.stderr
