@@ -17,9 +17,9 @@ export PYTHON ?= python3
 export JOBS ?= $(shell nproc)
 
 BUILD_PACKAGES := g++ ccache ca-certificates python3 python3-venv
-HUB_PACKAGES := $(BUILD_PACKAGES) cmake ninja-build pkg-config git libcurl4-openssl-dev libgit2-dev libssl-dev \
-	liblz4-dev libmicrohttpd-dev libcmark-gfm-dev libcmark-gfm-extensions-dev nlohmann-json3-dev libtomlplusplus-dev \
-	libcli11-dev
+HUB_PACKAGES := $(BUILD_PACKAGES) cmake ninja-build pkg-config git libarchive-dev libcurl4-openssl-dev \
+	libgit2-dev libssl-dev liblz4-dev libmicrohttpd-dev libcmark-gfm-dev libcmark-gfm-extensions-dev \
+	nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
 TEST_PACKAGES := $(HUB_PACKAGES) binutils clang catch2 libeigen3-dev
 # qemu-user runs test programs on a CPU without AVX; only x86-64 has such a test.
 TEST_PACKAGES += $(if $(filter x86_64,$(shell uname -m)),qemu-user)

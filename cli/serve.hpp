@@ -23,6 +23,6 @@ struct ServeOptions {
 void add_account_commands(CLI::App& serve_command, const std::shared_ptr<ServeOptions>& options,
                           Global& global);  // user, org, token
 void add_store_commands(CLI::App& serve_command, const std::shared_ptr<ServeOptions>& options,
-                        Global& global);  // gc
+                        Global& global);  // gc, backup, restore
 
 }  // namespace neuron_kernels::cli

@@ -63,14 +63,7 @@ TemporaryFile::~TemporaryFile() {
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
-void TemporaryFile::write(Bytes data) {
-  while (!data.empty()) {
-    const ssize_t n = ::write(file_.get(), data.data(), data.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("write", path_, errno);
-    data = data.subspan(static_cast<std::size_t>(n));
-  }
-}
+void TemporaryFile::write(Bytes data) { write_all(file_.get(), data, path_); }
 
 void TemporaryFile::commit(const fs::path& target, Sync sync) {
   if (sync == Sync::yes) sync_file(file_.get(), path_);
@@ -78,6 +71,15 @@ void TemporaryFile::commit(const fs::path& target, Sync sync) {
   path_.clear();
   file_.reset();
   if (sync == Sync::yes) sync_folder(target.parent_path());
+}
+
+void write_all(int fd, Bytes data, const fs::path& path) {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) storage_error("write", path, errno);
+    data = data.subspan(static_cast<std::size_t>(n));
+  }
 }
 
 std::string read_file(const fs::path& path) {

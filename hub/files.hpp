@@ -51,6 +51,9 @@ class TemporaryFile {
   Descriptor file_;
 };
 
+/// To an open file; path: for messages. Errors: HubError storage.
+void write_all(int fd, Bytes data, const std::filesystem::path& path);
+
 /// The whole content. Errors: HubError storage (not_found if there is no such file).
 std::string read_file(const std::filesystem::path& path);
 

@@ -86,10 +86,7 @@ class Collector {
   }
 
   void clean_repository(const fs::path& folder) {
-    start_libgit2();
-    const auto repository = made<HeldRepository>(
-        "open a repository", [&](git_repository** r) { return git_repository_open_bare(r, folder.c_str()); });
-    if (repository == nullptr) throw HubError(ErrorKind::integrity, "this is not a git repository");
+    const HeldRepository repository = open_repository(folder);
     Reachable reachable;
     try {
       reachable.extend(repository.get());

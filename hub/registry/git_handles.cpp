@@ -20,6 +20,14 @@ void check_git(int result, const char* action) {
                                          (error != nullptr ? error->message : "unknown reason"));
 }
 
+HeldRepository open_repository(const std::filesystem::path& folder) {
+  start_libgit2();
+  auto repository = made<HeldRepository>(
+      "open a repository", [&](git_repository** r) { return git_repository_open_bare(r, folder.c_str()); });
+  if (repository != nullptr) return repository;
+  throw HubError(ErrorKind::integrity, folder.string() + " is not a bare git repository");
+}
+
 std::string text_of(const git_oid& id) {
   char digits[GIT_OID_HEXSZ + 1];
   return git_oid_tostr(digits, sizeof digits, &id);

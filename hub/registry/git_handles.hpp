@@ -3,6 +3,7 @@
 
 #include <git2.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -38,6 +39,9 @@ HeldT made(const char* action, const Call& call) {
   check_git(result, action);
   return HeldT(object);
 }
+
+/// Errors: HubError integrity if there is no bare repository in `folder`.
+HeldRepository open_repository(const std::filesystem::path& folder);
 
 std::string text_of(const git_oid& id);
 

@@ -28,10 +28,11 @@ OidSet objects_of(const fs::path& index) {
   return objects;
 }
 
-bool is_unfinished(const fs::path& file) {
+// By the names that git, libgit2 and TemporaryFile give; a reference may be named like the latter two.
+bool is_lock(const fs::path& file) { return file.extension() == ".lock"; }
+bool is_temporary(const fs::path& file) {
   const std::string name = file.filename().string();
-  return name.ends_with(".lock") || name.ends_with(".incomplete") || name.starts_with("tmp_") ||
-         name.find("_git2_") != name.npos;
+  return name.ends_with(".incomplete") || name.starts_with("tmp_") || name.find("_git2_") != name.npos;
 }
 
 bool is_half_of_a_pack(const fs::path& file) {
@@ -82,14 +83,13 @@ void write_pack(git_repository* repository, const std::vector<git_oid>& objects)
 std::vector<fs::path> unfinished_files(const fs::path& repository) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(repository)) {
-    if (entry.is_regular_file() && is_unfinished(entry.path())) found.push_back(entry.path());
+    if (is_lock(entry.path()) || is_temporary(entry.path())) found.push_back(entry.path());
   }
-  for (const char* below : {"objects", "refs"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(repository / below)) {
-      if (entry.is_regular_file() && (is_unfinished(entry.path()) || is_half_of_a_pack(entry.path()))) {
-        found.push_back(entry.path());
-      }
-    }
+  for (const auto& entry : fs::recursive_directory_iterator(repository / "refs")) {
+    if (is_lock(entry.path())) found.push_back(entry.path());
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(repository / "objects")) {
+    if (is_temporary(entry.path()) || is_half_of_a_pack(entry.path())) found.push_back(entry.path());
   }
   return found;
 }

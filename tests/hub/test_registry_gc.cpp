@@ -6,28 +6,16 @@
 
 #include "catch.hpp"
 #include "hub/error.hpp"
-#include "hub/registry/gc.hpp"
 #include "hub/registry/git_packs.hpp"
 #include "hub/registry/git_repository.hpp"
 #include "hub/registry/housekeeping.hpp"
-#include "hub/registry/objects.hpp"
-#include "hub/registry/repositories.hpp"
-#include "temporary_folder.hpp"
+#include "registry_fixture.hpp"
 
 namespace hub = neuron_kernels::hub;
 namespace fs = std::filesystem;
 using namespace neuron_kernels::hub::registry;
 
 namespace {
-
-const RepositoryKey key{RepositoryType::kernel, "alice/one"};
-const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1000);
-
-void make_old(const fs::path& below) {
-  for (const auto& entry : fs::recursive_directory_iterator(below)) {
-    fs::last_write_time(entry.path(), long_ago);
-  }
-}
 
 /// Path -> size and time of every file and folder.
 std::map<std::string, std::string> picture(const fs::path& below) {
@@ -39,44 +27,7 @@ std::map<std::string, std::string> picture(const fs::path& below) {
   return all;
 }
 
-/// A registry with one repository, nothing served.
-struct Fixture {
-  Fixture() : repositories(root.path()), objects(root.path()) {
-    repositories.create(key, {});
-    folder = repositories.folder(key);
-  }
-
-  GitRepository open() const {
-    return GitRepository(folder, [](const LfsPointer&) { return true; });
-  }
-  std::string upload(const std::string& content) const {
-    Objects::Incoming incoming(objects);
-    incoming.write(hub::bytes_of(content));
-    incoming.keep_for(folder);
-    return incoming.finish();
-  }
-  /// A commit on a branch with one more file: text, or a pointer to an object.
-  std::string commit(const std::string& path, const std::string& text,
-                     const std::string& branch = "main") const {
-    GitRepository repository = open();
-    const std::string parent = *repository.resolve(branch);
-    const Changes changes{{}, {}, {{path, repository.write_blob(text)}}};
-    return *repository.commit("refs/heads/" + branch, parent, changes, path, "", "alice", false);
-  }
-  static std::string pointer(const std::string& content) {
-    return LfsPointer{hub::sha256_hex(content), content.size()}.text();
-  }
-  bool stored(const std::string& content) const {
-    return objects.owned_by(hub::sha256_hex(content), folder) &&
-           objects.size(hub::sha256_hex(content)) == content.size();
-  }
-  Collected gc(bool dry_run = false) const { return collect_garbage(root.path(), {24 * 3600, dry_run}); }
-
-  test::TemporaryFolder root;
-  Repositories repositories;
-  Objects objects;
-  fs::path folder;
-};
+using Fixture = test::RegistryFixture;
 
 }  // namespace
 
@@ -91,7 +42,7 @@ TEST_CASE_METHOD(Fixture, "objects that commits name stay, whatever their age an
   commit("b", pointer(on_branch), "side");
   const Changes changes{{}, {}, {{"c", repository.write_blob(pointer(in_request))}}};
   repository.commit("refs/pr/1", *repository.resolve("main"), changes, "c", "", "alice", true);
-  make_old(root.path());
+  test::make_old(root.path());
   const Collected done = gc();
   CHECK(done.objects == 0);
   CHECK(done.git_objects == 0);
@@ -102,15 +53,15 @@ TEST_CASE_METHOD(Fixture, "objects that commits name stay, whatever their age an
 TEST_CASE_METHOD(Fixture, "an object that no commit names goes once it is old, and not before") {
   upload("forgotten");
   upload("just sent");
-  make_old(root.path());
+  test::make_old(root.path());
   upload("just sent");
   CHECK(gc().objects == 1);
   CHECK_FALSE(stored("forgotten"));
   CHECK(stored("just sent"));
-  make_old(root.path());
+  test::make_old(root.path());
   CHECK(objects.claim(hub::sha256_hex("just sent"), folder));  // a client asks whether it has to send it
   CHECK(gc().objects == 0);
-  make_old(root.path());
+  test::make_old(root.path());
   const Collected done = gc();
   CHECK(done.objects == 1);
   CHECK(done.bytes >= 9);
@@ -122,13 +73,9 @@ TEST_CASE_METHOD(Fixture, "objects of deleted repositories go, unless another re
   repositories.create(other, {});
   upload("shared");
   commit("s", pointer("shared"));
-  for (const char* content : {"shared", "alone"}) {
-    Objects::Incoming incoming(objects);
-    incoming.write(hub::bytes_of(content));
-    incoming.keep_for(repositories.folder(other));
-  }
+  for (const char* content : {"shared", "alone"}) upload_to(repositories.folder(other), content);
   repositories.remove(other);
-  make_old(root.path());
+  test::make_old(root.path());
   CHECK(gc().objects == 1);
   CHECK(stored("shared"));
   CHECK_FALSE(objects.size(hub::sha256_hex("alone")));
@@ -149,10 +96,10 @@ TEST_CASE_METHOD(Fixture,
   CHECK(before.blob(before.entry(id, "a/b.txt")->oid) == "content");
   CHECK(after.blob(after.entry(id, "a/b.txt")->oid) == "content");
   CHECK(before.blob(orphan) == "nobody names this");
-  make_old(root.path());
+  test::make_old(root.path());
   CHECK(before.write_blob("nobody names this") == orphan);  // sent again: new again
   CHECK(gc().git_objects == 0);
-  make_old(root.path());
+  test::make_old(root.path());
   CHECK(gc().git_objects == 1);
   CHECK(loose_objects(folder).empty());
   CHECK(commit("c", "after") != id);
@@ -169,7 +116,7 @@ TEST_CASE_METHOD(Fixture, "many packs become one; what only they have of deleted
   CHECK(packs(folder).size() == 8);
   repository.delete_reference("refs/heads/side");
   CHECK(gc().packs == 0);  // they are young
-  make_old(root.path());
+  test::make_old(root.path());
   const Collected done = gc();
   CHECK(done.packs == 8);
   CHECK(done.git_objects == 3);  // commit, tree, blob
@@ -189,7 +136,7 @@ TEST_CASE_METHOD(Fixture, "uploads that were given up and leftovers of killed pr
       folder / "objects" / "pack" / "pack_git2_1"};
   for (const fs::path& file : files) hub::write_file(file, "x");
   CHECK(gc().leftovers == 0);
-  make_old(root.path());
+  test::make_old(root.path());
   CHECK(gc().leftovers == 5);
   for (const fs::path& file : files) CHECK_FALSE(fs::exists(file));
 }
@@ -209,7 +156,7 @@ TEST_CASE_METHOD(Fixture, "a dry run says the same and changes nothing") {
   commit("n", pointer("named"));
   open().write_blob("orphan");
   hub::write_file(root.path() / "tmp" / "parts-1" / "1", "x");
-  make_old(root.path());
+  test::make_old(root.path());
   const auto before = picture(root.path());
   const Collected would = gc(true);
   CHECK(picture(root.path()) == before);
@@ -227,7 +174,7 @@ TEST_CASE_METHOD(Fixture, "of a repository that cannot be read whole nothing is 
   commit("n", pointer("named"));
   SECTION("a damaged reference") { hub::write_file(folder / "refs" / "heads" / "side", ""); }
   SECTION("a missing object") { fs::remove(loose_objects(folder).front().file); }
-  make_old(root.path());
+  test::make_old(root.path());
   const Collected done = gc();
   REQUIRE(done.problems.size() == 1);
   CHECK_THAT(done.problems[0], contains_text("one.git"));
