@@ -1,6 +1,7 @@
 """A `kernels serve` on loopback with throw-away users, for tests and benchmarks."""
 
 import base64
+import copy
 import http.client
 import json
 import os
@@ -38,6 +39,13 @@ class Registry:
         for command in ("user add alice", "user add bob", "org add trusted --trusted", "org member trusted alice"):
             self.admin(*command.split())
         self.writer, self.reader = self.admin("token", "add", "alice"), self.admin("token", "add", "bob")
+
+    def restored(self, root: Path) -> "Registry":
+        """One with the same users on another root."""
+        other = copy.copy(self)
+        other.root, other.port, other.process = root, free_port(), None
+        other.endpoint = f"http://127.0.0.1:{other.port}"
+        return other
 
     def admin(self, *arguments: str) -> str:
         command = [self.kernels, "serve", "--root", str(self.root), *arguments]

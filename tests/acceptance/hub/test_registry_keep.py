@@ -1,4 +1,4 @@
-"""Housekeeping of a registry: gc under load, and killed at random points.
+"""Housekeeping of a registry: gc, backup and restore under load, and killed at random points.
 
 KILL_ROUNDS sets how often it is killed (20; `make acceptance` does 200).
 """
@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -16,10 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pulling import Client, content, snapshot_files
 from registry import KERNELS, Registry
+from stub import variant
 from writer import Writer, check_acknowledged, check_store, create
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "20"))
+PACKAGE = {"__init__.py": b"VALUE = 1\n", "big.bin": content(4_000_000, 1), "empty.txt": b""}
 LONG_AGO = time.time() - 100 * 24 * 3600
 
 
@@ -160,6 +164,93 @@ def test_a_killed_gc_loses_nothing_and_the_next_one_works(registry: Registry) ->
     assert gc(registry)["problems"] == []
     check_acknowledged(registry, writers[0])
     check_store(registry, "alice/killed")
+
+
+def publish(registry: Registry) -> None:
+    """trusted/demo, version 1.2.0."""
+    writer = Writer(registry, create(registry, "demo", "trusted"), 4)
+    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
+    for path, data in variant("torch-universal", PACKAGE).items():
+        writer.commit(connection, "main", path, data, by_lfs=len(data) > 1_000_000)
+    target = "/api/kernels/trusted/demo/tag/main"
+    writer.call(connection, "POST", target, json.dumps({"tag": "1.2.0"}).encode(), "application/json")
+
+
+def restored(registry: Registry, backup: Path, root: Path) -> Registry:
+    copy = registry.restored(root)
+    copy.admin("restore", str(backup))
+    return copy
+
+
+def test_a_registry_restored_from_a_backup_made_under_load_serves_the_same(registry: Registry, tmp_path: Path) -> None:
+    publish(registry)
+    writers = [Writer(registry, create(registry, f"load-{i}"), i) for i in range(3)]
+    for writer in writers:
+        writer.start()
+    time.sleep(1)
+    before = [len(writer.acknowledged) for writer in writers]
+    wrote = json.loads(registry.admin("backup", str(tmp_path / "backup.tar"), "--json"))
+    time.sleep(0.2)
+    for writer in writers:
+        writer.stopped.set()
+    for writer in writers:
+        writer.join()
+        assert not writer.unexpected, writer.unexpected
+    assert wrote["repositories"] == 4
+    assert min(before) > 0
+    with restored(registry, tmp_path / "backup.tar", tmp_path / "restored") as copy:
+        for writer, count in zip(writers, before, strict=True):
+            writer.acknowledged = writer.acknowledged[:count]  # of later ones it has some; restore checked them
+            check_acknowledged(copy, writer)
+            check_store(copy, writer.repository)
+        pulls = [Client(tmp_path / f"home-{i}", url) for i, url in enumerate((registry.endpoint, copy.endpoint))]
+        first, second = (snapshot_files(pull("pull", "trusted/demo@^1.1").path) for pull in pulls)
+        assert first == second
+        assert first["build/torch-universal/big.bin"] == PACKAGE["big.bin"]
+        name = create(copy, "new")  # accounts and tokens are there
+        connection = http.client.HTTPConnection("127.0.0.1", copy.port, timeout=20)
+        Writer(copy, name, 5).commit(connection, "main", "big.bin", PACKAGE["big.bin"], by_lfs=True)
+    objects = [p for p in (copy.root / "objects").rglob("*") if p.is_file()]
+    assert all(p.stat().st_nlink > 1 for p in objects)  # owners share the bytes
+
+
+def test_a_damaged_backup_is_refused_and_leaves_nothing(registry: Registry, tmp_path: Path) -> None:
+    publish(registry)
+    backup, root = tmp_path / "backup.tar", tmp_path / "restored"
+    registry.admin("backup", str(backup))
+    whole = bytearray(backup.read_bytes())
+    at = whole.index(PACKAGE["big.bin"][:64]) + 1_000_000
+    whole[at] ^= 1
+    for damaged in (whole, backup.read_bytes()[: len(whole) // 2]):
+        (tmp_path / "damaged.tar").write_bytes(damaged)
+        with pytest.raises(subprocess.CalledProcessError) as error:
+            restored(registry, tmp_path / "damaged.tar", root)
+        assert error.value.returncode == 6
+        assert "damaged.tar is not a whole backup" in error.value.stderr
+        assert "hint: use another one" in error.value.stderr
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["backup.tar", "damaged.tar", "root"]
+
+
+def test_a_killed_backup_or_restore_leaves_nothing_half(registry: Registry, tmp_path: Path) -> None:
+    moments = random.Random(6)
+    publish(registry)
+    backup, root, copy = tmp_path / "backup.tar", tmp_path / "restored", registry.restored(tmp_path / "restored")
+    for _ in range(ROUNDS):
+        run_and_kill(registry, ["backup", str(backup)], moments.uniform(0.005, 0.15))
+        if backup.exists():  # then it is whole
+            registry.restored(tmp_path / "once").admin("restore", str(backup))
+            shutil.rmtree(tmp_path / "once")
+            backup.unlink()
+    registry.admin("backup", str(backup))
+    for _ in range(ROUNDS):
+        run_and_kill(copy, ["restore", str(backup)], moments.uniform(0.005, 0.15))
+        if root.exists():
+            assert registry.restored(root).admin("user", "list").split() == ["alice", "bob"]
+            check_store(copy, "trusted/demo")
+            shutil.rmtree(root)
+    copy.admin("restore", str(backup))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["backup.tar", "restored", "root"]
+    assert not (registry.root / "housekeeping").exists()
 
 
 def test_two_at_once_are_one_too_many(registry: Registry) -> None:
