@@ -126,4 +126,14 @@ std::string Service::require_revision(const GitRepository& repository, const std
   throw HttpError{404, "Invalid rev id: " + revision, "RevisionNotFound", {}};
 }
 
+std::string Service::require_whole_revision(const GitRepository& repository, const std::string& revision) {
+  const std::string commit = require_revision(repository, revision);
+  if (repository.is_whole(commit)) return commit;
+  throw HttpError{404,
+                  "Invalid rev id: " + revision +
+                      ": nothing led to this commit any more, and housekeeping removed a part of it",
+                  "RevisionNotFound",
+                  {}};
+}
+
 }  // namespace neuron_kernels::hub::registry

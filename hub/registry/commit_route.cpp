@@ -230,7 +230,7 @@ class CommitExchange final : public Exchange {
   std::string put_on_new_pull_request() {
     const auto lock = service_.repositories_.lock(key_);
     require_all_there();
-    const std::string head = Service::require_revision(repository_, revision_);
+    const std::string head = Service::require_whole_revision(repository_, revision_);
     require_parent(head);
     int next = 1;
     for (const Reference& r : repository_.pull_requests())

@@ -10,6 +10,7 @@
 #include "hub/registry/http_server.hpp"
 #include "hub/registry/lfs_attributes.hpp"
 #include "hub/registry/libgit2.hpp"
+#include "hub/registry/reachable.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -244,6 +245,29 @@ bool GitRepository::has(const std::string& oid) const {
       made<HeldOdb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
   const git_oid id = oid_of(oid);
   return git_odb_exists(odb.get(), &id) == 1;
+}
+
+bool GitRepository::is_referenced(const std::string& commit) const {
+  const git_oid id = oid_of(commit);
+  std::vector<git_oid> tips;
+  for (const Reference& reference : references("refs/")) tips.push_back(oid_of(reference.commit));
+  const int result = git_graph_reachable_from_any(repository_, &id, tips.data(), tips.size());
+  check_git(result, "read the history");
+  return result == 1;
+}
+
+bool GitRepository::is_whole(const std::string& commit) const {
+  if (is_referenced(commit)) return true;
+  Reachable all;
+  try {
+    all.add(repository_, oid_of(commit));
+  } catch (const HubError& error) {
+    if (error.kind == ErrorKind::integrity) return false;
+    throw;
+  }
+  return std::all_of(all.named().begin(), all.named().end(), [&](const std::string& sha256) {
+    return owns_({sha256, 0});
+  });
 }
 
 std::vector<CommitInfo> GitRepository::commits(const std::string& from, std::size_t skip, std::size_t most,

@@ -75,6 +75,9 @@ class GitRepository {
   std::set<std::string> lfs_paths(const std::string& commit, const std::vector<std::string>& paths) const;
   /// Whether there is such an object of git.
   bool has(const std::string& oid) const;
+  /// Whether all that a commit leads to is there. Of a commit that no reference leads to housekeeping may have
+  /// removed a part.
+  bool is_whole(const std::string& commit) const;
   /// Newest first, at most `most`, after skipping `skip`; total counts all.
   std::vector<CommitInfo> commits(const std::string& from, std::size_t skip, std::size_t most,
                                   std::size_t& total) const;
@@ -97,6 +100,7 @@ class GitRepository {
 
  private:
   std::vector<Reference> references(const std::string& prefix) const;
+  bool is_referenced(const std::string& commit) const;
 
   git_repository* repository_ = nullptr;
   std::function<bool(const LfsPointer&)> owns_;

@@ -150,7 +150,7 @@ std::unique_ptr<Exchange> Service::branch(const Call& call, const RepositoryKey&
                                   ? body["startingPoint"].get<std::string>()
                                   : "main";
     const std::string commit =
-        empty ? repository.empty_commit(who.name) : require_revision(repository, start);
+        empty ? repository.empty_commit(who.name) : require_whole_revision(repository, start);
     if (!repository.create_reference("refs/heads/" + name, commit)) {
       throw HttpError{409, "Reference already exists: refs/heads/" + name, {}, {}};
     }
@@ -172,7 +172,7 @@ std::unique_ptr<Exchange> Service::tag(const Call& call, const RepositoryKey& ke
       return Reply::text("OK");
     }
     const std::string name = json::parse(text).at("tag").get<std::string>();
-    const std::string commit = require_revision(repository, argument);
+    const std::string commit = require_whole_revision(repository, argument);
     if (!repository.create_reference("refs/tags/" + name, commit)) {
       throw HttpError{409, "Tag reference exists already: " + name, {}, {}};
     }

@@ -39,7 +39,7 @@ void require_whole_references(const fs::path& repository) {
 }
 
 /// What HEAD and all references name.
-std::vector<git_oid> tips(git_repository* repository) {
+std::vector<git_oid> tips_of(git_repository* repository) {
   require_whole_references(git_repository_path(repository));
   std::vector<git_oid> found;
   git_oid head;
@@ -59,11 +59,13 @@ std::vector<git_oid> tips(git_repository* repository) {
 
 }  // namespace
 
-void Reachable::extend(git_repository* repository) {
+void Reachable::extend(git_repository* repository) { walk(repository, tips_of(repository)); }
+
+void Reachable::walk(git_repository* repository, const std::vector<git_oid>& tips) {
   const HeldOdb odb =
       made<HeldOdb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository); });
   std::vector<Step> open;
-  for (const git_oid& tip : tips(repository)) {
+  for (const git_oid& tip : tips) {
     std::size_t size = 0;
     git_object_t type = GIT_OBJECT_INVALID;
     const int result = git_odb_read_header(&size, &type, odb.get(), &tip);

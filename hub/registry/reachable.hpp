@@ -23,7 +23,7 @@ struct SameOid {
 };
 using OidSet = std::unordered_set<git_oid, HashOfOid, SameOid>;
 
-/// Everything that was reachable at any of the calls of extend().
+/// Everything that was reachable at any of the calls.
 class Reachable {
  public:
   enum class Blobs {
@@ -35,6 +35,8 @@ class Reachable {
   /// Adds what the references lead to now; quick if little is new.
   /// errors: HubError integrity or storage if an object is missing or damaged, or a reference is no commit
   void extend(git_repository* repository);
+  /// Adds what one commit leads to. Errors as above.
+  void add(git_repository* repository, const git_oid& commit) { walk(repository, {commit}); }
 
   const OidSet& objects() const { return objects_; }
   /// SHA-256 of all pointers.
@@ -45,6 +47,7 @@ class Reachable {
     git_oid id;
     git_object_t type;
   };
+  void walk(git_repository* repository, const std::vector<git_oid>& tips);
   void visit_commit(git_repository* repository, const git_oid& id, std::vector<Step>& open);
   void visit_tree(git_repository* repository, const git_oid& id, std::vector<Step>& open);
   void visit_blob(git_odb* odb, const git_oid& id);

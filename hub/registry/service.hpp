@@ -84,6 +84,8 @@ class Service final : public Router {
   std::filesystem::path temporary_folder() const;
   GitRepository open(const RepositoryKey& key) const;
   static std::string require_revision(const GitRepository& repository, const std::string& revision);
+  /// For a new reference. Under the lock of the repository.
+  static std::string require_whole_revision(const GitRepository& repository, const std::string& revision);
 
   // identity_routes.cpp
   Answer whoami(const Call& call);

@@ -2,13 +2,16 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "catch.hpp"
 #include "hub/error.hpp"
 #include "hub/registry/git_packs.hpp"
 #include "hub/registry/git_repository.hpp"
 #include "hub/registry/housekeeping.hpp"
+#include "hub/registry/store_lock.hpp"
 #include "registry_fixture.hpp"
 
 namespace hub = neuron_kernels::hub;
@@ -66,6 +69,27 @@ TEST_CASE_METHOD(Fixture, "an object that no commit names goes once it is old, a
   CHECK(done.objects == 1);
   CHECK(done.bytes >= 9);
   CHECK_FALSE(objects.size(hub::sha256_hex("just sent")));
+}
+
+TEST_CASE_METHOD(Fixture, "what is named again after the first look at the references stays") {
+  GitRepository repository = open();
+  repository.create_reference("refs/heads/side", *repository.resolve("main"));
+  upload("revived");
+  const std::string id = commit("a", pointer("revived"), "side");
+  repository.delete_reference("refs/heads/side");
+  test::make_old(root.path());
+  Collected done;
+  {
+    std::optional<StoreLock> upload_goes_on = StoreLock::shared(root.path());
+    const std::jthread collector([&] { done = gc(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it has looked, and waits for the lock
+    repository.create_reference("refs/heads/again", id);
+    upload_goes_on.reset();
+  }
+  CHECK(done.problems.empty());
+  CHECK(done.git_objects == 0);
+  CHECK(open().is_whole(id));
+  CHECK(stored("revived"));
 }
 
 TEST_CASE_METHOD(Fixture, "objects of deleted repositories go, unless another repository owns them") {

@@ -1,4 +1,5 @@
 // Repositories: revisions, listings, commits, and what happens when two writers meet.
+#include <filesystem>
 #include <string>
 
 #include "catch.hpp"
@@ -100,6 +101,22 @@ TEST_CASE_METHOD(Fixture, "a revision is named in every way that the Hub knows")
   CHECK(history[0].author == "alice");
   CHECK(repository.delete_reference("refs/tags/v1.0"));
   CHECK_FALSE(repository.delete_reference("refs/tags/v1.0"));
+}
+
+TEST_CASE_METHOD(Fixture, "a commit is whole if a reference leads to it, or if nothing of it was removed") {
+  GitRepository repository = open();
+  const std::string before = *repository.resolve("main"), file = repository.write_blob("content");
+  const std::string id =
+      commit(repository, {{}, {}, {{"a", file}, {"b", repository.write_blob(LfsPointer{digest, 5}.text())}}});
+  CHECK(repository.is_whole(id));
+  CHECK(repository.is_whole(before));
+  CHECK(open(false).is_whole(id));  // not looked up
+  repository.delete_reference("refs/heads/main");
+  CHECK(open().is_whole(id));
+  CHECK_FALSE(open(false).is_whole(id));  // the object of the pointer is gone
+  std::filesystem::remove(folder.path() / "r.git" / "objects" / file.substr(0, 2) / file.substr(2));
+  CHECK_FALSE(open().is_whole(id));
+  CHECK(open().is_whole(before));
 }
 
 TEST_CASE("only a whole pointer of version 1 is one") {

@@ -85,9 +85,42 @@ class Recycler(Writer):
             self.unexpected.append(repr(error))
 
 
+class Reviver(Writer):
+    """Brings commits of deleted branches back by their ids, until housekeeping has removed them."""
+
+    revived = 0
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self.registry.port, timeout=60)
+        branches = f"/api/kernels/{self.repository}/branch/"
+        try:
+            while not self.stopped.is_set():
+                content = self.random.randbytes(1000)
+                self.call(connection, "POST", branches + "once", b"", "application/json")
+                commit = self.commit(connection, "once", "a.bin", content, by_lfs=False)
+                self.call(connection, "DELETE", branches + "once", b"", "application/json")
+                while not self.stopped.is_set() and self.revive(connection, branches + "again", commit):
+                    got = self.call(connection, "GET", f"/kernels/{self.repository}/resolve/again/a.bin", b"", "")
+                    assert got == content
+                    self.revived += 1
+                    self.call(connection, "DELETE", branches + "again", b"", "application/json")
+                    time.sleep(0.02)
+        except (AssertionError, OSError) as error:
+            self.unexpected.append(repr(error))
+
+    def revive(self, connection: http.client.HTTPConnection, address: str, commit: str) -> bool:
+        try:
+            self.call(connection, "POST", address, json.dumps({"startingPoint": commit}).encode(), "application/json")
+        except AssertionError as error:
+            assert "HTTP 404" in str(error), error
+            return False
+        return True
+
+
 def test_gc_beside_uploads_loses_nothing_that_was_acknowledged(registry: Registry) -> None:
     repositories = [create(registry, "first"), create(registry, "second")]
-    writers = [Recycler(registry, repositories[i % 2], i) for i in range(3)]
+    reviver = Reviver(registry, create(registry, "third"), 3)
+    writers = [*(Recycler(registry, repositories[i % 2], i) for i in range(3)), reviver]
     for writer in writers:
         writer.start()
     removed, until = 0, time.monotonic() + 15
@@ -104,7 +137,8 @@ def test_gc_beside_uploads_loses_nothing_that_was_acknowledged(registry: Registr
     make_old(registry.root)
     gc(registry)
     assert removed > 20  # there was garbage
-    for writer in writers:
+    assert reviver.revived > 20
+    for writer in writers[:3]:
         assert writer.acknowledged
         check_acknowledged(registry, writer)
     for repository in repositories:

@@ -15,7 +15,7 @@ class Writer(threading.Thread):
     """Commits to one repository until it is stopped or the server goes away; remembers what was acknowledged."""
 
     def __init__(self, registry: Registry, repository: str, seed: int) -> None:
-        super().__init__()
+        super().__init__(daemon=True)  # a test that fails does not wait for it
         self.registry, self.repository, self.random = registry, repository, random.Random(seed)
         self.acknowledged: list[tuple[str, str, bytes]] = []  # commit, path, content
         self.unexpected: list[str] = []
