@@ -126,7 +126,9 @@ void add_serve(CLI::App& app, Global& global) {
   add_examples(*command,
                "  kernels serve --root registry user add alice\n"
                "  kernels serve --root registry token add alice > token\n"
-               "  kernels serve --root registry --listen 127.0.0.1:8085\n");
+               "  kernels serve --root registry --listen 127.0.0.1:8085\n"
+               "  kernels serve --root registry gc\n"
+               "  kernels serve --root registry backup registry.tar\n");
 }
 
 }  // namespace neuron_kernels::cli
