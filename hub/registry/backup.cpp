@@ -54,22 +54,27 @@ class Snapshot {
       }
     }
     lock.share();
+    const Objects objects(root_);
     for (const auto& [key, folder] : repositories) {
       for (const LooseObject& object : loose_objects(folder)) link(object.file);
       for (const auto& entry : fs::directory_iterator(folder / "objects" / "pack")) {
         if (entry.path().extension() == ".pack" || entry.path().extension() == ".idx") link(entry.path());
       }
-      for (const fs::path& owned : Objects::owned_links(folder)) link(owned);
+      for (const fs::path& owned : Objects::owned_links(folder)) {
+        link(owned);
+        link(objects.path(owned.filename().string()));
+      }
     }
-    for (const fs::path& object : Objects(root_).all()) link(object);  // last: all that repositories own
   }
 
  private:
-  /// Nothing if the file is not there.
+  /// Nothing if the file is not there, or linked already.
   void link(const fs::path& file) const {
     const fs::path to = folder_ / file.lexically_relative(root_);
     make_folders(to.parent_path());
-    if (::link(file.c_str(), to.c_str()) != 0 && errno != ENOENT) storage_error("link", to, errno);
+    if (::link(file.c_str(), to.c_str()) != 0 && errno != ENOENT && errno != EEXIST) {
+      storage_error("link", to, errno);
+    }
   }
 
   const fs::path& root_;
