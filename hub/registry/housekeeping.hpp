@@ -11,7 +11,8 @@ namespace neuron_kernels::hub::registry {
 void require_registry(const std::filesystem::path& root);
 
 /// The right to do housekeeping, as long as it lives; what a killed one left is cleared.
-/// errors: HubError not_found as above, conflict if another process has it
+/// errors: HubError not_found as above, usage if the root belongs to another user, conflict if another process
+///         has it
 Descriptor begin_housekeeping(const std::filesystem::path& root);
 
 /// A folder below the root for whoever has that right.

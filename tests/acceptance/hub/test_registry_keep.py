@@ -287,6 +287,15 @@ def test_a_killed_backup_or_restore_leaves_nothing_half(registry: Registry, tmp_
     assert not (registry.root / "housekeeping").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give the folder to somebody else")
+def test_another_user_than_the_servers_is_refused(registry: Registry) -> None:
+    os.chown(registry.root, 65534, -1)
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        gc(registry)
+    assert error.value.returncode == 2
+    assert "belongs to the user with the id 65534, and this one has the id 0" in error.value.stderr
+
+
 def test_two_at_once_are_one_too_many(registry: Registry) -> None:
     with open(registry.root / "housekeeping.lock", "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
