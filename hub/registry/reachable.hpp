@@ -26,10 +26,8 @@ using OidSet = std::unordered_set<git_oid, HashOfOid, SameOid>;
 /// Everything that was reachable at any of the calls.
 class Reachable {
  public:
-  enum class Blobs {
-    pointers,
-    all
-  };  // which are read: what may be a pointer, or all, to check their digests
+  /// Which blobs are read: what may be a pointer, or all, to check their digests.
+  enum class Blobs { pointers, all };
   explicit Reachable(Blobs blobs = Blobs::pointers) : blobs_(blobs) {}
 
   /// Adds what the references lead to now; quick if little is new.

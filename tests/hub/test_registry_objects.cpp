@@ -23,9 +23,8 @@ struct Fixture {
   std::string add(const std::string& content, const fs::path& folder) const {
     Objects::Incoming incoming(objects);
     incoming.write(hub::bytes_of(content));
-    const std::string digest = incoming.finish();
     incoming.keep_for(folder);
-    return digest;
+    return incoming.finish();
   }
   test::TemporaryFolder root;
   Objects objects;

@@ -59,6 +59,7 @@ TEST_CASE("sharers that follow each other without a gap keep nobody out") {
   const test::TemporaryFolder root;
   std::atomic<bool> stop = false;
   std::vector<std::jthread> sharers;
+  sharers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     sharers.emplace_back([&] {
       while (!stop) {
