@@ -10,9 +10,9 @@
 #include <unordered_set>
 
 #include "hub/error.hpp"
-#include "hub/registry/git_handles.hpp"
 #include "hub/registry/git_packs.hpp"
 #include "hub/registry/housekeeping.hpp"
+#include "hub/registry/libgit2.hpp"
 #include "hub/registry/objects.hpp"
 #include "hub/registry/reachable.hpp"
 #include "hub/registry/repositories.hpp"
@@ -23,6 +23,7 @@
 namespace neuron_kernels::hub::registry {
 
 namespace fs = std::filesystem;
+using namespace libgit2;
 
 namespace {
 
@@ -86,7 +87,7 @@ class Collector {
   }
 
   void clean_repository(const fs::path& folder) {
-    const HeldRepository repository = open_repository(folder);
+    const Repository repository = open_repository(folder);
     Reachable reachable;
     try {
       reachable.extend(repository.get());

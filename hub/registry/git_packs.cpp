@@ -4,27 +4,28 @@
 
 #include "hub/digest.hpp"
 #include "hub/files.hpp"
-#include "hub/registry/git_handles.hpp"
+#include "hub/registry/libgit2.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 namespace fs = std::filesystem;
+using namespace libgit2;
 
 namespace {
 
 OidSet objects_of(const fs::path& index) {
   git_odb* raw = nullptr;
-  check_git(git_odb_new(&raw), "make an object database");
-  const HeldOdb odb(raw);
+  check(git_odb_new(&raw), "make an object database");
+  const Odb odb(raw);
   git_odb_backend* backend = nullptr;
-  check_git(git_odb_backend_one_pack(&backend, index.c_str()), "open a pack");
-  check_git(git_odb_add_backend(odb.get(), backend, 1), "open a pack");  // the database frees it
+  check(git_odb_backend_one_pack(&backend, index.c_str()), "open a pack");
+  check(git_odb_add_backend(odb.get(), backend, 1), "open a pack");  // the database frees it
   OidSet objects;
   const auto add = [](const git_oid* id, void* set) {
     static_cast<OidSet*>(set)->insert(*id);
     return 0;
   };
-  check_git(git_odb_foreach(odb.get(), add, &objects), "read a pack");
+  check(git_odb_foreach(odb.get(), add, &objects), "read a pack");
   return objects;
 }
 
@@ -71,12 +72,12 @@ std::vector<Pack> packs(const fs::path& repository) {
 }
 
 void write_pack(git_repository* repository, const std::vector<git_oid>& objects) {
-  const auto builder = made<Held<git_packbuilder, git_packbuilder_free>>(
+  const auto builder = made<PackBuilder>(
       "pack its objects", [&](git_packbuilder** b) { return git_packbuilder_new(b, repository); });
   for (const git_oid& id : objects) {
-    check_git(git_packbuilder_insert(builder.get(), &id, nullptr), "pack an object");
+    check(git_packbuilder_insert(builder.get(), &id, nullptr), "pack an object");
   }
-  check_git(git_packbuilder_write(builder.get(), nullptr, 0, nullptr, nullptr), "write a pack");
+  check(git_packbuilder_write(builder.get(), nullptr, 0, nullptr, nullptr), "write a pack");
   sync_folder(fs::path(git_repository_path(repository)) / "objects" / "pack");
 }
 

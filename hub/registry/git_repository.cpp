@@ -18,27 +18,6 @@ namespace {
 
 using namespace libgit2;
 
-/// libgit2 once per process, with every object and reference synced to the disk.
-void start_libgit2() {
-  static const bool once = [] {
-    git_libgit2_init();
-    git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
-    return true;
-  }();
-  static_cast<void>(once);
-}
-
-std::string text_of(const git_oid& id) {
-  char digits[GIT_OID_HEXSZ + 1];
-  return git_oid_tostr(digits, sizeof digits, &id);
-}
-
-git_oid oid_of(const std::string& text) {
-  git_oid id;
-  check(git_oid_fromstr(&id, text.c_str()), "read an object id");
-  return id;
-}
-
 Signature signature(const std::string& author) {
   return made<Signature>("make a signature", [&](git_signature** s) {
     return git_signature_now(s, author.c_str(), (author + "@users.noreply").c_str());
@@ -89,7 +68,7 @@ std::optional<LfsPointer> LfsPointer::parse(std::string_view text) {
 }
 
 void GitRepository::create(const std::filesystem::path& folder, const std::string& author) {
-  start_libgit2();
+  start();
   git_repository* repository = nullptr;
   git_repository_init_options options{};
   check(git_repository_init_options_init(&options, GIT_REPOSITORY_INIT_OPTIONS_VERSION),
@@ -104,7 +83,7 @@ void GitRepository::create(const std::filesystem::path& folder, const std::strin
 
 GitRepository::GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns)
     : owns_(std::move(owns)) {
-  start_libgit2();
+  start();
   check(git_repository_open_bare(&repository_, folder.c_str()), "open a repository");
 }
 
@@ -172,10 +151,6 @@ std::size_t size_of(git_odb* odb, const git_oid& id) {
   return size;
 }
 
-Odb objects_of(git_repository* repository) {
-  return made<Odb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository); });
-}
-
 /// The entry of a tree with its size, and its pointer if it is one.
 TreeEntry describe(git_odb* odb, git_repository* repository, const git_tree_entry* e, std::string path,
                    const std::function<bool(const LfsPointer&)>& owns) {
@@ -241,8 +216,7 @@ std::string GitRepository::blob(const std::string& oid) const {
 }
 
 bool GitRepository::has(const std::string& oid) const {
-  const HeldOdb odb =
-      made<HeldOdb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository_); });
+  const Odb odb = objects_of(repository_);
   const git_oid id = oid_of(oid);
   return git_odb_exists(odb.get(), &id) == 1;
 }
@@ -252,7 +226,7 @@ bool GitRepository::is_referenced(const std::string& commit) const {
   std::vector<git_oid> tips;
   for (const Reference& reference : references("refs/")) tips.push_back(oid_of(reference.commit));
   const int result = git_graph_reachable_from_any(repository_, &id, tips.data(), tips.size());
-  check_git(result, "read the history");
+  check(result, "read the history");
   return result == 1;
 }
 

@@ -5,14 +5,15 @@
 #include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/files.hpp"
-#include "hub/registry/git_handles.hpp"
 #include "hub/registry/git_repository.hpp"
+#include "hub/registry/libgit2.hpp"
 
 namespace neuron_kernels::hub::registry {
 
 namespace {
 
 namespace fs = std::filesystem;
+using namespace libgit2;
 
 [[noreturn]] void missing(const char* kind, const git_oid& id) {
   throw HubError(ErrorKind::integrity, std::string("the ") + kind + " " + text_of(id) + " is missing");
@@ -44,16 +45,16 @@ std::vector<git_oid> tips_of(git_repository* repository) {
   std::vector<git_oid> found;
   git_oid head;
   if (git_reference_name_to_id(&head, repository, "HEAD") == 0) found.push_back(head);
-  git_reference_iterator* raw_iterator = nullptr;
-  check_git(git_reference_iterator_new(&raw_iterator, repository), "list references");
-  const Held<git_reference_iterator, git_reference_iterator_free> iterator(raw_iterator);
+  const RefIterator iterator = made<RefIterator>("list references", [&](git_reference_iterator** i) {
+    return git_reference_iterator_new(i, repository);
+  });
   git_reference* raw = nullptr;
   int result = 0;
   while ((result = git_reference_next(&raw, iterator.get())) == 0) {
-    const HeldReference reference(raw);
+    const Ref reference(raw);
     if (const git_oid* id = git_reference_target(raw)) found.push_back(*id);  // not of a symbolic one
   }
-  if (result != GIT_ITEROVER) check_git(result, "list references");
+  if (result != GIT_ITEROVER) check(result, "list references");
   return found;
 }
 
@@ -62,15 +63,14 @@ std::vector<git_oid> tips_of(git_repository* repository) {
 void Reachable::extend(git_repository* repository) { walk(repository, tips_of(repository)); }
 
 void Reachable::walk(git_repository* repository, const std::vector<git_oid>& tips) {
-  const HeldOdb odb =
-      made<HeldOdb>("open its objects", [&](git_odb** o) { return git_repository_odb(o, repository); });
+  const Odb odb = objects_of(repository);
   std::vector<Step> open;
   for (const git_oid& tip : tips) {
     std::size_t size = 0;
     git_object_t type = GIT_OBJECT_INVALID;
     const int result = git_odb_read_header(&size, &type, odb.get(), &tip);
     if (result == GIT_ENOTFOUND) missing("tip of a reference", tip);
-    check_git(result, "read an object");
+    check(result, "read an object");
     open.push_back({tip, type});
   }
   while (!open.empty()) {
@@ -81,8 +81,8 @@ void Reachable::walk(git_repository* repository, const std::vector<git_oid>& tip
     if (step.type == GIT_OBJECT_TREE) visit_tree(repository, step.id, open);
     if (step.type == GIT_OBJECT_BLOB) visit_blob(odb.get(), step.id);
     if (step.type == GIT_OBJECT_TAG) {
-      const auto tag = made<Held<git_tag, git_tag_free>>(
-          "read a tag", [&](git_tag** t) { return git_tag_lookup(t, repository, &step.id); });
+      const auto tag =
+          made<Tag>("read a tag", [&](git_tag** t) { return git_tag_lookup(t, repository, &step.id); });
       if (tag == nullptr) missing("tag", step.id);
       open.push_back({*git_tag_target_id(tag.get()), git_tag_target_type(tag.get())});
     }
@@ -91,8 +91,8 @@ void Reachable::walk(git_repository* repository, const std::vector<git_oid>& tip
 }
 
 void Reachable::visit_commit(git_repository* repository, const git_oid& id, std::vector<Step>& open) {
-  const auto commit = made<HeldCommit>("read a commit",
-                                       [&](git_commit** c) { return git_commit_lookup(c, repository, &id); });
+  const auto commit =
+      made<Commit>("read a commit", [&](git_commit** c) { return git_commit_lookup(c, repository, &id); });
   if (commit == nullptr) missing("commit", id);
   open.push_back({*git_commit_tree_id(commit.get()), GIT_OBJECT_TREE});
   for (unsigned i = 0; i < git_commit_parentcount(commit.get()); ++i) {
@@ -102,7 +102,7 @@ void Reachable::visit_commit(git_repository* repository, const git_oid& id, std:
 
 void Reachable::visit_tree(git_repository* repository, const git_oid& id, std::vector<Step>& open) {
   const auto tree =
-      made<HeldTree>("read a tree", [&](git_tree** t) { return git_tree_lookup(t, repository, &id); });
+      made<Tree>("read a tree", [&](git_tree** t) { return git_tree_lookup(t, repository, &id); });
   if (tree == nullptr) missing("tree", id);
   for (std::size_t i = 0; i < git_tree_entrycount(tree.get()); ++i) {
     const git_tree_entry* entry = git_tree_entry_byindex(tree.get(), i);
@@ -117,10 +117,10 @@ void Reachable::visit_blob(git_odb* odb, const git_oid& id) {
   git_object_t type = GIT_OBJECT_INVALID;
   const int found = git_odb_read_header(&size, &type, odb, &id);
   if (found == GIT_ENOTFOUND) missing("blob", id);
-  check_git(found, "read a blob");
+  check(found, "read a blob");
   if (blobs_ == Blobs::pointers && size > LfsPointer::most_bytes) return;
-  const auto blob = made<Held<git_odb_object, git_odb_object_free>>(
-      "read a blob", [&](git_odb_object** o) { return git_odb_read(o, odb, &id); });
+  const auto blob =
+      made<OdbObject>("read a blob", [&](git_odb_object** o) { return git_odb_read(o, odb, &id); });
   if (blob == nullptr) missing("blob", id);
   const std::string_view content(static_cast<const char*>(git_odb_object_data(blob.get())),
                                  git_odb_object_size(blob.get()));

@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "hub/error.hpp"
-#include "hub/registry/git_handles.hpp"
+#include "hub/registry/libgit2.hpp"
 #include "hub/registry/objects.hpp"
 #include "hub/registry/reachable.hpp"
 #include "hub/registry/repositories.hpp"
@@ -11,11 +11,12 @@
 namespace neuron_kernels::hub::registry {
 
 namespace fs = std::filesystem;
+using namespace libgit2;
 
 namespace {
 
 void check_repository(const fs::path& folder, const Objects& objects) {
-  const HeldRepository repository = open_repository(folder);
+  const Repository repository = open_repository(folder);
   Reachable everything(Reachable::Blobs::all);
   everything.extend(repository.get());
   for (const fs::path& link : Objects::owned_links(folder)) {

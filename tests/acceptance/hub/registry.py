@@ -107,13 +107,12 @@ class Registry:
         finally:
             connection.close()
 
-    def create(self, name: str, **settings: object) -> str:
-        """A kernel repository of alice."""
-        status, _, answer = self.call(
-            "POST", "/api/repos/create", json.dumps({"name": name, "type": "kernel", **settings}).encode()
-        )
+    def create(self, name: str, owner: str = "alice", **settings: object) -> str:
+        """A kernel repository of alice or of an organisation of hers."""
+        body = {"name": name, "organization": owner, "type": "kernel", **settings}
+        status, _, answer = self.call("POST", "/api/repos/create", json.dumps(body).encode())
         assert status == 200, answer
-        return f"alice/{name}"
+        return f"{owner}/{name}"
 
     def commit(
         self, repository: str, files: dict[str, bytes], kind: str = "kernel", branch: str = "main"

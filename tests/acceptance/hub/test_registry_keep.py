@@ -20,7 +20,7 @@ import pytest
 from pulling import Client, content, snapshot_files
 from registry import KERNELS, Registry
 from stub import variant
-from writer import Writer, check_acknowledged, check_store, create
+from writer import Writer, check_acknowledged, check_store
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "20"))
 PACKAGE = {"__init__.py": b"VALUE = 1\n", "big.bin": content(4_000_000, 1), "empty.txt": b""}
@@ -118,8 +118,8 @@ class Reviver(Writer):
 
 
 def test_gc_beside_uploads_loses_nothing_that_was_acknowledged(registry: Registry) -> None:
-    repositories = [create(registry, "first"), create(registry, "second")]
-    reviver = Reviver(registry, create(registry, "third"), 3)
+    repositories = [registry.create("first"), registry.create("second")]
+    reviver = Reviver(registry, registry.create("third"), 3)
     writers = [*(Recycler(registry, repositories[i % 2], i) for i in range(3)), reviver]
     for writer in writers:
         writer.start()
@@ -146,7 +146,7 @@ def test_gc_beside_uploads_loses_nothing_that_was_acknowledged(registry: Registr
 
 
 def test_a_dry_run_changes_nothing(registry: Registry) -> None:
-    writer = Writer(registry, create(registry, "dry"), 1)
+    writer = Writer(registry, registry.create("dry"), 1)
     connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
     writer.upload(connection, "never committed", os.urandom(2_000_000))
     make_old(registry.root)
@@ -163,7 +163,7 @@ def test_a_dry_run_changes_nothing(registry: Registry) -> None:
 
 
 def test_clones_and_pulls_work_after_packing(registry: Registry, tmp_path: Path) -> None:
-    writer = Writer(registry, create(registry, "packed"), 2)
+    writer = Writer(registry, registry.create("packed"), 2)
     connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
     content = os.urandom(50_000)
     commit = writer.commit(connection, "main", "a.bin", content, by_lfs=False)
@@ -186,7 +186,7 @@ def run_and_kill(registry: Registry, command: list[str], seconds: float) -> None
 
 def test_a_killed_gc_loses_nothing_and_the_next_one_works(registry: Registry) -> None:
     moments = random.Random(3)
-    writers = [Recycler(registry, create(registry, "killed"), 7)]
+    writers = [Recycler(registry, registry.create("killed"), 7)]
     writers[0].start()
     for _ in range(ROUNDS):
         make_old(registry.root, older_than_s=1)
@@ -202,7 +202,7 @@ def test_a_killed_gc_loses_nothing_and_the_next_one_works(registry: Registry) ->
 
 def publish(registry: Registry) -> None:
     """trusted/demo, version 1.2.0."""
-    writer = Writer(registry, create(registry, "demo", "trusted"), 4)
+    writer = Writer(registry, registry.create("demo", "trusted"), 4)
     connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
     for path, data in variant("torch-universal", PACKAGE).items():
         writer.commit(connection, "main", path, data, by_lfs=len(data) > 1_000_000)
@@ -218,7 +218,7 @@ def restored(registry: Registry, backup: Path, root: Path) -> Registry:
 
 def test_a_registry_restored_from_a_backup_made_under_load_serves_the_same(registry: Registry, tmp_path: Path) -> None:
     publish(registry)
-    writers = [Writer(registry, create(registry, f"load-{i}"), i) for i in range(3)]
+    writers = [Writer(registry, registry.create(f"load-{i}"), i) for i in range(3)]
     for writer in writers:
         writer.start()
     time.sleep(1)
@@ -241,7 +241,7 @@ def test_a_registry_restored_from_a_backup_made_under_load_serves_the_same(regis
         first, second = (snapshot_files(pull("pull", "trusted/demo@^1.1").path) for pull in pulls)
         assert first == second
         assert first["build/torch-universal/big.bin"] == PACKAGE["big.bin"]
-        name = create(copy, "new")  # accounts and tokens are there
+        name = copy.create("new")  # accounts and tokens are there
         connection = http.client.HTTPConnection("127.0.0.1", copy.port, timeout=20)
         Writer(copy, name, 5).commit(connection, "main", "big.bin", PACKAGE["big.bin"], by_lfs=True)
     objects = [p for p in (copy.root / "objects").rglob("*") if p.is_file()]

@@ -68,16 +68,6 @@ class Writer(threading.Thread):
         return {"key": "lfsFile", "value": {"path": path, "algo": "sha256", "oid": oid, "size": len(content)}}
 
 
-def create(registry: Registry, name: str, owner: str = "alice") -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=20)
-    body = json.dumps({"name": name, "organization": owner, "type": "kernel"})
-    connection.request("POST", "/api/repos/create", body, {"Authorization": f"Bearer {registry.writer}"})
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
-    answer.read()
-    return f"{owner}/{name}"
-
-
 def check_store(registry: Registry, repository: str) -> None:
     folder = registry.root / "repos" / "kernels" / (repository + ".git")
     fsck = subprocess.run(["git", "-C", str(folder), "fsck", "--full", "--strict"], capture_output=True, text=True)
