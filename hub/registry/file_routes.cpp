@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/registry/service.hpp"
 #include "hub/url.hpp"
@@ -61,6 +62,18 @@ Part prepare(const RequestHead& head, Reply& reply, const std::string& etag, std
   return part;
 }
 
+Fields fields_of(const std::string& commit, const std::string& path, const std::string& etag) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return {{"X-Repo-Commit", commit},
+          {"ETag", "\"" + etag + "\""},
+          {"Accept-Ranges", "bytes"},
+          {"Content-Type", "application/octet-stream"},
+          {"Content-Disposition", "inline; filename*=UTF-8''" + encode_segment(name)},
+          // What a package holds is data, whatever it says: a browser must not run it as this site's.
+          {"Content-Security-Policy", "default-src 'none'; sandbox"},
+          {"X-Content-Type-Options", "nosniff"}};
+}
+
 }  // namespace
 
 Reply Service::file_reply(const RequestHead& head, Fields fields, const std::string& etag,
@@ -100,27 +113,29 @@ std::unique_ptr<Exchange> Service::resolve(const Call& call, const RepositoryKey
   require_gate(call, key, require(call, key, Right::read));
   // Fields that the reply depends on; the head itself is not kept beyond the request.
   return without_body([this, head = call.head, key, revision, path] {
+    const bool exact = is_hex(revision, 40);
+    const auto [known, era] = exact ? known_files_.find({key, revision, path}) : KnownFiles::Found();
+    if (known) return lfs_reply(head, revision, path, *known);
     const GitRepository repository = open(key);
     const std::string commit = require_revision(repository, revision);
     const auto entry = repository.entry(commit, path);
     if (!entry || entry->folder) {
       throw HttpError{404, "Entry not found", "EntryNotFound", {{"X-Repo-Commit", commit}}};
     }
-    const std::string etag = entry->lfs ? entry->lfs->sha256 : entry->oid;
-    const std::string name = path.substr(path.rfind('/') + 1);
-    Fields fields{{"X-Repo-Commit", commit},
-                  {"ETag", "\"" + etag + "\""},
-                  {"Accept-Ranges", "bytes"},
-                  {"Content-Type", "application/octet-stream"},
-                  {"Content-Disposition", "inline; filename*=UTF-8''" + encode_segment(name)},
-                  // What a package holds is data, whatever it says: a browser must not run it as this site's.
-                  {"Content-Security-Policy", "default-src 'none'; sandbox"},
-                  {"X-Content-Type-Options", "nosniff"}};
-    if (!entry->lfs) return file_reply(head, std::move(fields), etag, repository.blob(entry->oid));
-    fields.emplace_back("X-Linked-ETag", "\"" + etag + "\"");
-    fields.emplace_back("X-Linked-Size", std::to_string(entry->size));
-    return object_reply(head, std::move(fields), etag, etag);
+    if (!entry->lfs) {
+      return file_reply(head, fields_of(commit, path, entry->oid), entry->oid, repository.blob(entry->oid));
+    }
+    if (exact) known_files_.keep({key, commit, path}, *entry->lfs, era);
+    return lfs_reply(head, commit, path, *entry->lfs);
   });
+}
+
+Reply Service::lfs_reply(const RequestHead& head, const std::string& commit, const std::string& path,
+                         const LfsPointer& pointer) const {
+  Fields fields = fields_of(commit, path, pointer.sha256);
+  fields.emplace_back("X-Linked-ETag", "\"" + pointer.sha256 + "\"");
+  fields.emplace_back("X-Linked-Size", std::to_string(pointer.size));
+  return object_reply(head, std::move(fields), pointer.sha256, pointer.sha256);
 }
 
 }  // namespace neuron_kernels::hub::registry

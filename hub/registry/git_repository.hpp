@@ -57,6 +57,8 @@ class GitRepository {
   /// owns: whether a pointer's object may be read through this repository; else it is a plain file.
   GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns);
   ~GitRepository();
+  GitRepository(const GitRepository&) = delete;
+  GitRepository& operator=(const GitRepository&) = delete;
 
   std::vector<Reference> branches() const { return references("refs/heads/"); }
   std::vector<Reference> tags() const { return references("refs/tags/"); }

@@ -11,12 +11,12 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <semaphore>
 #include <thread>
 
 #include "hub/error.hpp"
 #include "hub/registry/request_check.hpp"
 #include "hub/registry/tls_files.hpp"
-#include "hub/registry/workers.hpp"
 
 namespace neuron_kernels::hub::registry {
 
@@ -50,7 +50,7 @@ struct Request {
   std::string target;  // path and query
   std::unique_ptr<Exchange> exchange;
   Reply reply;
-  enum class Step { head, body, working, ready } step = Step::head;
+  bool begun = false;    // the head was handed on; what comes now is the body
   bool refused = false;  // reply is there already; the rest of the body is read and dropped
 };
 
@@ -59,7 +59,7 @@ struct Request {
 class HttpServer::State {
  public:
   State(const ServerOptions& server_options, Router& request_router)
-      : options(server_options), router(request_router), watch(options.deadlines), workers(options.workers) {
+      : options(server_options), router(request_router), watch(options.deadlines), at_work(options.at_work) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(options.port);
@@ -81,7 +81,7 @@ class HttpServer::State {
     ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port = ntohs(address.sin_port);
 
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC;
     std::vector<MHD_OptionItem> items;
     if (!options.certificate_file.empty()) {
       tls = read_tls_files(options.certificate_file, options.key_file);
@@ -92,8 +92,8 @@ class HttpServer::State {
     }
     items.push_back({MHD_OPTION_END, 0, nullptr});
     daemon = MHD_start_daemon(flags, 0, nullptr, nullptr, &State::on_request, this,  //
-                              MHD_OPTION_LISTEN_SOCKET, listener.get(), MHD_OPTION_THREAD_POOL_SIZE,
-                              static_cast<unsigned>(options.loops), MHD_OPTION_CONNECTION_LIMIT,
+                              MHD_OPTION_LISTEN_SOCKET, listener.get(), MHD_OPTION_THREAD_STACK_SIZE,
+                              std::size_t{512} << 10, MHD_OPTION_CONNECTION_LIMIT,
                               static_cast<unsigned>(options.most_connections),  //
                               MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options.deadlines.idle_s),
                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{32} << 10,
@@ -142,13 +142,13 @@ class HttpServer::State {
                                const char* version, const char* data, std::size_t* size, void** request) {
     auto& state = *static_cast<State*>(context);
     Request& r = *static_cast<Request*>(*request);
-    if (r.step == Request::Step::head) return state.begin(connection, url, method, version, r);
+    if (!r.begun) return state.begin(connection, url, method, version, r);
     return state.step(connection, data, size, r);
   }
 
   MHD_Result begin(MHD_Connection* connection, const char* url, const char* method, const char* version,
                    Request& r) {
-    r.step = Request::Step::body;
+    r.begun = true;
     watch.receiving(connection, 0);
     guarded(r, [&] { check_request(connection, {url, version, r.target}); });
     if (r.refused) {
@@ -166,19 +166,18 @@ class HttpServer::State {
       *size = 0;
       return MHD_YES;
     }
-    if (r.step == Request::Step::body && !r.refused) {
-      r.step = Request::Step::working;
+    if (!r.refused) {
       watch.working(connection);
-      MHD_suspend_connection(connection);
-      workers.post([connection, &r] {
-        r.reply = answer_of([&] { return r.exchange->finish(); });
-        r.exchange.reset();
-        r.step = Request::Step::ready;
-        MHD_resume_connection(connection);
-      });
-      return MHD_YES;
+      finish(r);
     }
     return send(connection, r);
+  }
+
+  void finish(Request& r) {
+    at_work.acquire();
+    r.reply = answer_of([&] { return r.exchange->finish(); });
+    at_work.release();
+    r.exchange.reset();
   }
 
   template <class Work>
@@ -247,7 +246,7 @@ class HttpServer::State {
   ServerOptions options;
   Router& router;
   ConnectionWatch watch;
-  Workers workers;
+  std::counting_semaphore<> at_work;
   Descriptor listener;
   std::uint16_t port = 0;
   TlsFiles tls;

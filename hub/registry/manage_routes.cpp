@@ -81,6 +81,7 @@ std::unique_ptr<Exchange> Service::delete_repository(const Call& call) {
     if (!readable(call, key)) throw HttpError{404, "Repository not found", "RepoNotFound", {}};
     require_member(who, key, "delete");
     if (!repositories_.remove(key)) throw HttpError{404, "Repository not found", "RepoNotFound", {}};
+    known_files_.forget();
     return Reply::text("OK");
   });
 }
@@ -99,6 +100,7 @@ std::unique_ptr<Exchange> Service::move_repository(const Call& call) {
     require_member(call.who, to, "create");
     if (!repositories_.move(from, to))
       throw HttpError{409, "there is a repository " + to.id + " already", {}, {}};
+    known_files_.forget();
     return Reply::text("OK");
   });
 }

@@ -12,6 +12,7 @@
 #include "hub/registry/accounts.hpp"
 #include "hub/registry/git_repository.hpp"
 #include "hub/registry/http_server.hpp"
+#include "hub/registry/known_files.hpp"
 #include "hub/registry/objects.hpp"
 #include "hub/registry/rate_limit.hpp"
 #include "hub/registry/repositories.hpp"
@@ -111,6 +112,8 @@ class Service final : public Router {
                    const std::string& content) const;
   Reply object_reply(const RequestHead& head, Fields fields, const std::string& etag,
                      const std::string& sha256) const;
+  Reply lfs_reply(const RequestHead& head, const std::string& commit, const std::string& path,
+                  const LfsPointer& pointer) const;
 
   // manage_routes.cpp
   Answer create_repository(const Call& call);
@@ -154,6 +157,7 @@ class Service final : public Router {
   Repositories repositories_;
   Tickets tickets_;
   RateLimiter limiter_;
+  KnownFiles known_files_;
   std::string store_id_;  // differs from registry to registry: Xet clients remember what a store has
   std::atomic<std::uint64_t> requests_ = 0, refused_ = 0;
 };
