@@ -12,16 +12,21 @@ namespace neuron_kernels::cli {
 /// Options that every command takes.
 struct Global {
   bool json = false;
-  bool quiet = false;  // no progress
+  bool quiet = false;          // no progress
+  char** arguments = nullptr;  // of the program, as they came
 };
 
 // Each adds the commands of one group to the program; callbacks run them. One file each.
-void add_pull(CLI::App& app, Global& global);        // pull
-void add_query(CLI::App& app, Global& global);       // versions, info, search, list, verify
-void add_cache(CLI::App& app, Global& global);       // cache ls|rm|prune|verify
-void add_account(CLI::App& app, Global& global);     // login, logout, whoami
-void add_package(CLI::App& app, Global& global);     // new, build, push, lock
-void add_key(CLI::App& app, Global& global);         // key new|trust|list
+void add_pull(CLI::App& app, Global& global);     // pull
+void add_query(CLI::App& app, Global& global);    // versions, info, search, list, verify
+void add_cache(CLI::App& app, Global& global);    // cache ls|rm|prune|verify
+void add_account(CLI::App& app, Global& global);  // login, logout, whoami
+void add_package(CLI::App& app, Global& global);  // new, build, push, lock
+void add_key(CLI::App& app, Global& global);      // key new|trust|list
+
+// Of `kernels-serve`; in `kernels`, elsewhere.cpp has both and starts that program.
+inline constexpr const char* serve_description = "a registry that speaks the Hugging Face Hub protocol";
+inline constexpr const char* completion_description = "Prints a script that completes commands in a shell";
 void add_serve(CLI::App& app, Global& global);       // serve and its administration
 void add_completion(CLI::App& app, Global& global);  // completion bash|zsh|fish
 

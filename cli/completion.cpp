@@ -105,7 +105,7 @@ std::string fish_script(const std::vector<Node>& nodes) {
 }  // namespace
 
 void add_completion(CLI::App& app, Global&) {
-  CLI::App* group = app.add_subcommand("completion", "Prints a script that completes commands in a shell");
+  CLI::App* group = app.add_subcommand("completion", completion_description);
   group->require_subcommand(1);
   const std::map<std::string, std::string (*)(const std::vector<Node>&)> scripts{
       {"bash", &bash_script}, {"zsh", &zsh_script}, {"fish", &fish_script}};

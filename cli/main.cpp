@@ -30,18 +30,19 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   Global global;
+  global.arguments = argv;
   app.add_flag("--json", global.json, "Answer with one JSON document on stdout");
   app.add_flag("-q,--quiet", global.quiet, "No progress and no notes on stderr");
   app.set_version_flag("--version", std::string(version));
-  add_pull(app, global);
-  add_query(app, global);
-  add_cache(app, global);
-  add_account(app, global);
-  add_package(app, global);
-  add_key(app, global);
-  add_serve(app, global);
-  add_completion(app, global);
   try {
+    add_pull(app, global);
+    add_query(app, global);
+    add_cache(app, global);
+    add_account(app, global);
+    add_package(app, global);
+    add_key(app, global);
+    add_serve(app, global);
+    add_completion(app, global);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version

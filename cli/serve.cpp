@@ -110,7 +110,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
 }  // namespace
 
 void add_serve(CLI::App& app, Global& global) {
-  CLI::App* command = app.add_subcommand("serve", "a registry that speaks the Hugging Face Hub protocol");
+  CLI::App* command = app.add_subcommand("serve", serve_description);
   auto options = std::make_shared<ServeOptions>();
   command->add_option("--root", options->root, "folder of the registry; made if it is not there")->required();
   command->add_option("--listen", options->listen, "ADDRESS:PORT; port 0 takes any free one")

@@ -98,7 +98,7 @@ class Builder {
   // A variant is made beside its place and moved there when it is whole.
   fs::path begin(const std::string& name) {
     options_.on_progress("building " + name);
-    const fs::path dst = options_.into / "incomplete" / name;
+    fs::path dst = options_.into / "incomplete" / name;
     fs::remove_all(dst);
     make_folders(dst);
     return dst;
@@ -157,7 +157,7 @@ class Builder {
                                    "spec = importlib.util.find_spec('torch')\n"
                                    "print(os.path.dirname(spec.origin) if spec and spec.origin else '')"});
     const Finished found = run_program(command, Capture::output);
-    const fs::path folder = found.output.substr(0, found.output.find('\n'));
+    fs::path folder = found.output.substr(0, found.output.find('\n'));
     const std::string needed = std::to_string(torch.abi_major) + "." + std::to_string(torch.abi_minor);
     if (found.status != 0 || folder.empty()) {
       throw HubError(

@@ -162,10 +162,10 @@ void Download::start(const JobPtr& job) {
 void Download::request(const JobPtr& job) {
   Request what = api_.file_request(repo_, commit_, job->entry().path);
   what.sink = &*job->writer;
-  api_.http().add(std::move(what), [this, job](Http::Result result) { receive(job, std::move(result)); });
+  api_.http().add(std::move(what), [this, job](const Http::Result& result) { receive(job, result); });
 }
 
-void Download::receive(const JobPtr& job, Http::Result result) {
+void Download::receive(const JobPtr& job, const Http::Result& result) {
   if (result.error != nullptr) std::rethrow_exception(result.error);
   if (!result.response.ok()) {
     throw api_error(result.response, subject(*job), api_.environment().token_source);

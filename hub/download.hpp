@@ -50,7 +50,7 @@ class Download {
   void start_what_fits();
   void start(const JobPtr& job);
   void request(const JobPtr& job);
-  void receive(const JobPtr& job, Http::Result result);
+  void receive(const JobPtr& job, const Http::Result& result);
   void complete(const JobPtr& job);
   bool take_from_blobs(const Job& job);
   void place_others(const Job& job, std::size_t from);

@@ -59,7 +59,7 @@ class Variables {
 };
 
 fs::path home_folder(const Variables& variables) {
-  if (const fs::path home = variables.folder("HF_HOME"); !home.empty()) return home;
+  if (fs::path home = variables.folder("HF_HOME"); !home.empty()) return home;
   fs::path base = variables.folder("XDG_CACHE_HOME");
   if (base.empty()) {
     base = variables.expanded("~/.cache");
@@ -73,7 +73,7 @@ fs::path home_folder(const Variables& variables) {
 
 fs::path cache_folder(const Variables& variables, const fs::path& home) {
   for (const char* name : {"KERNELS_CACHE", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const fs::path folder = variables.folder(name); !folder.empty()) return folder;
+    if (fs::path folder = variables.folder(name); !folder.empty()) return folder;
   }
   return home / "hub";
 }

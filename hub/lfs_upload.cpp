@@ -192,7 +192,7 @@ class Uploads {
   }
 
   void add(Request request, const Upload& upload, std::function<void(const Response&)> done) {
-    api_.http().add(std::move(request), [this, &upload, done = std::move(done)](Http::Result result) {
+    api_.http().add(std::move(request), [this, &upload, done = std::move(done)](const Http::Result& result) {
       if (result.error != nullptr) std::rethrow_exception(result.error);
       if (!result.response.ok()) {
         throw api_error(result.response, upload.file->path, api_.environment().token_source);

@@ -67,7 +67,7 @@ fs::path python_root(const PlatformOverrides& overrides) {
   std::istringstream path(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
   for (std::string folder; std::getline(path, folder, ':');) {
     if (folder.empty() || ::access((folder + "/python3").c_str(), X_OK) != 0) continue;
-    const fs::path root = fs::path(folder).parent_path();
+    fs::path root = fs::path(folder).parent_path();
     if (!site_packages(root).empty()) return root;  // shims of version managers have none
   }
   return {};

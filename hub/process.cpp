@@ -13,8 +13,6 @@
 #include "hub/error.hpp"
 #include "hub/files.hpp"
 
-extern char** environ;
-
 namespace neuron_kernels::hub {
 namespace {
 

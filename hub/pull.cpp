@@ -128,7 +128,7 @@ std::string Puller::choose_variant(const Reference& reference, const Snapshot& s
   const std::vector<std::string> names = variant_names(snapshot.record.tree());
   const std::string where = reference.repo.text() + " (revision: " + snapshot.revision.name + ")";
   if (!options_.variant.empty()) {
-    const std::string folder = variant_folder(options_.variant);
+    std::string folder = variant_folder(options_.variant);
     if (std::find(names.begin(), names.end(), folder) != names.end()) return folder;
     std::string list;
     for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;

@@ -94,7 +94,7 @@ PublicKey verify(std::string_view document, const SignedVariant& what, const std
   if (const std::string found = difference(listed.files, what.files); !found.empty()) {
     refuse(found, "do not use these files; pull them again, and tell the publisher if it stays so");
   }
-  const PublicKey key = PublicKey::parse(key_text);
+  PublicKey key = PublicKey::parse(key_text);
   if (!key.verifies(signed_text(listed), signature)) refuse("it does not match key " + key.id());
   const bool known = std::any_of(trusted.begin(), trusted.end(),
                                  [&](const TrustedKey& t) { return t.owner == owner && t.key == key; });

@@ -23,11 +23,7 @@ std::string written(const toml::node& node) {
   if (node.is_table()) return "a table";
   std::ostringstream stream;
   node.visit([&](const auto& value) {
-    if constexpr (toml::is_array<decltype(value)>) {
-      stream << toml::toml_formatter(value);
-    } else if constexpr (!toml::is_table<decltype(value)>) {
-      stream << toml::toml_formatter(value);
-    }
+    if constexpr (!toml::is_table<decltype(value)>) stream << toml::toml_formatter(value);
   });
   std::string text = stream.str();
   if (text.size() > longest_value) text = text.substr(0, longest_value) + "...";

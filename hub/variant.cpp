@@ -122,7 +122,7 @@ std::string rejection(const Variant& variant, const Platform& platform) {
     if (variant.os != platform.os) {
       return "OS (" + variant.os + ") does not match system OS (" + platform.os + ")";
     }
-    if (const std::string reason = framework_reason(variant, platform); !reason.empty()) return reason;
+    if (std::string reason = framework_reason(variant, platform); !reason.empty()) return reason;
   }
   return variant.kind == Variant::Kind::c_abi ? std::string() : backend_reason(variant, platform.backend);
 }

@@ -18,7 +18,7 @@ constexpr const char* taken_meanwhile =
 
 /// A path in a repository; "build/x.py". Errors: HttpError 400.
 std::string checked_path(const json& value) {
-  const std::string path = value.at("path").get<std::string>();
+  std::string path = value.at("path").get<std::string>();
   try {
     require_safe_path(path, "the commit");
   } catch (const HubError& error) {
