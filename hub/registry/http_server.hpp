@@ -87,7 +87,7 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;                  // 0: any free one
   std::string certificate_file, key_file;  // PEM; both or none
-  int at_work = 8;  // answers that are worked out at a time
+  int at_work = 8;                         // answers that are worked out at a time
   int most_connections = 2048;
   Deadlines deadlines;
   std::string public_url;  // base of the addresses in answers; empty: as each client named the server
