@@ -115,7 +115,9 @@ std::unique_ptr<Exchange> Service::resolve(const Call& call, const RepositoryKey
   return without_body([this, head = call.head, key, revision, path] {
     const bool exact = is_hex(revision, 40);
     const auto [known, era] = exact ? known_files_.find({key, revision, path}) : KnownFiles::Found();
-    if (known) return lfs_reply(head, revision, path, *known);
+    // gc takes from a repository what it names no more, also while this is remembered.
+    if (known && objects_.owned_by(known->sha256, repositories_.folder(key)))
+      return lfs_reply(head, revision, path, *known);
     const GitRepository repository = open(key);
     const std::string commit = require_revision(repository, revision);
     const auto entry = repository.entry(commit, path);
