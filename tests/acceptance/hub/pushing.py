@@ -41,8 +41,7 @@ class Hub:
         return {ref["name"]: ref["targetCommit"] for ref in answer["branches"] + answer["tags"]}
 
     def content(self, name, revision, path):
-        text = self.stub.request("GET", f"/kernels/{name}/resolve/{revision}/{path}")
-        return text if isinstance(text, bytes) else json.dumps(text).encode()
+        return self.stub.content("GET", f"/kernels/{name}/resolve/{revision}/{path}")
 
     def requests(self):
         return [(entry["method"], entry["path"]) for entry in self.stub.log() if "/_stub/" not in entry["path"]]
