@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Runs `make demo` and `make test` in a minimal Debian made for the purpose, so that no package that happens to be
+# Runs `make demo` and `make test` in a minimal Debian or Ubuntu made for the purpose, so that no package that happens to be
 # installed here hides a missing install step. Needs root and debootstrap. The clone is of HEAD.
 #
-# bare_machine.sh [--release NAME] [--only demo|test] [--keep] [FOLDER]
+# bare_machine.sh [--release NAME] [--mirror URL] [--only demo|test] [--keep] [FOLDER]
 #   --release  Debian release, default bookworm     --only  one of the two commands
+#   --mirror   of Ubuntu, for its releases; needs the package ubuntu-keyring
 #   --keep     leave the root behind                FOLDER  where to make it, default a new temporary folder
 # The settings of this machine's apt and pip go along: mirror, proxies, certificates, indexes and folders they name.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
-release=bookworm keep=no commands=(demo test) root='' mounts=()
+release=bookworm mirror='' keep=no commands=(demo test) root='' mounts=()
 
 fail() {
   printf 'bare_machine: %s\n' "$*" >&2
@@ -19,9 +20,10 @@ say() { printf '\n==> %s\n' "$*"; }
 while [[ $# -gt 0 ]]; do
   case $1 in
   --release) release=${2:?--release needs a name} && shift ;;
+  --mirror) mirror=${2:?--mirror needs a URL} && shift ;;
   --only) commands=("${2:?--only needs demo or test}") && shift ;;
   --keep) keep=yes ;;
-  -*) fail "option $1 is unknown; allowed are --release NAME, --only demo|test, --keep" ;;
+  -*) fail "option $1 is unknown; allowed are --release NAME, --mirror URL, --only demo|test, --keep" ;;
   *) root=$1 ;;
   esac
   shift
@@ -66,13 +68,21 @@ take_along() {
   fi
 }
 
-# ---- a minimal Debian, from the mirror that apt uses here ----
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
-  awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
-[[ -n $mirror ]] || fail "apt knows no Debian mirror here (is this Debian, and was 'apt-get update' run?)"
-say "Minimal Debian $release in $root"
-debootstrap --variant=minbase --include=ca-certificates,git,make "$release" "$root" "$mirror" | tail -n 1
-printf 'deb %s %s main\n' "$mirror" "$release" >"$root/etc/apt/sources.list"
+# ---- a minimal Debian, from the mirror that apt uses here; or Ubuntu ----
+if [[ -n $mirror ]]; then
+  distribution=Ubuntu components='main universe' keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
+  how=("--keyring=$keyring" --components=main,universe) script=(gutsy) # which is that of all later releases
+  [[ -e $keyring ]] || { say "No Ubuntu keyring here: signatures of the mirror are not checked" && how+=(--no-check-gpg); }
+else
+  distribution=Debian components=main how=() script=()
+  mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
+    awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
+  [[ -n $mirror ]] || fail "apt knows no Debian mirror here (is this Debian, and was 'apt-get update' run?)"
+fi
+say "Minimal $distribution $release in $root"
+debootstrap --variant=minbase --include=ca-certificates,git,make "${how[@]}" "$release" "$root" "$mirror" "${script[@]}" |
+  tail -n 1
+printf 'deb %s %s %s\n' "$mirror" "$release" "$components" >"$root/etc/apt/sources.list"
 apt-config dump | grep '^Acquire::' | grep -v -e '^Acquire::Languages' -e ' "";$' >"$root/etc/apt/apt.conf.d/90host" || true
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 mount_in /proc
@@ -109,11 +119,11 @@ git -C "$root/neuron_kernels" log --oneline -n 1
 # ---- the commands of the README, timed ----
 code=0
 for command in "${commands[@]}"; do
-  say "make $command in Debian $release"
+  say "make $command in $distribution $release"
   start=$SECONDS status=0
   chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     LC_ALL=C.UTF-8 "${settings[@]}" make -C /neuron_kernels "$command" </dev/null || status=$?
-  say "make $command in Debian $release: exit code $status after $((SECONDS - start)) s"
+  say "make $command in $distribution $release: exit code $status after $((SECONDS - start)) s"
   [[ $status -eq 0 ]] || code=1
 done
 exit $code
