@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `make demo` and `make test` in a minimal Debian or Ubuntu made for the purpose, so that no package that happens to be
-# installed here hides a missing install step. Needs root and debootstrap. The clone is of HEAD.
+# Runs `make demo` and `make test` in a minimal Debian or Ubuntu made for the purpose, so that no package that
+# happens to be installed here hides a missing install step. Needs root and debootstrap. The clone is of HEAD.
 #
 # bare_machine.sh [--release NAME] [--mirror URL] [--only demo|test] [--keep] [FOLDER]
 #   --release  Debian release, default bookworm     --only  one of the two commands
@@ -71,8 +71,13 @@ take_along() {
 # ---- a minimal Debian, from the mirror that apt uses here; or Ubuntu ----
 if [[ -n $mirror ]]; then
   distribution=Ubuntu components='main universe' keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
-  how=("--keyring=$keyring" --components=main,universe) script=(gutsy) # which is that of all later releases
-  [[ -e $keyring ]] || { say "No Ubuntu keyring here: signatures of the mirror are not checked" && how+=(--no-check-gpg); }
+  how=(--components=main,universe) script=(gutsy) # which is that of all later releases
+  if [[ -e $keyring ]]; then
+    how+=("--keyring=$keyring")
+  else
+    say "No Ubuntu keyring here: signatures of the mirror are not checked"
+    how+=(--no-check-gpg)
+  fi
 else
   distribution=Debian components=main how=() script=()
   mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
