@@ -8,6 +8,7 @@
 #include "hub/cache_index.hpp"
 #include "hub/error.hpp"
 #include "hub/snapshot_check.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::cli {
 namespace {
@@ -43,10 +44,8 @@ std::vector<hub::CachedRepo> chosen(const Options& options, const hub::Environme
   return repos;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string line;
-  for (const std::string& text : texts) line += (line.empty() ? "" : ",") + text;
-  return line.empty() ? "-" : line;
+std::string column_of(const std::vector<std::string>& texts) {
+  return texts.empty() ? "-" : hub::joined(texts, ",");
 }
 
 json json_of(const hub::CachedRepo& repo) {
@@ -77,7 +76,7 @@ void list(const Options& options, const Global& global) {
     for (const hub::CachedRevision& revision : repo.revisions) {
       std::printf("%-40s %s  %9s  %-16s %s\n", repo.repo.text().c_str(),
                   revision.commit.substr(0, 12).c_str(), size_text(revision.bytes).c_str(),
-                  joined(revision.refs).c_str(), joined(revision.variants).c_str());
+                  column_of(revision.refs).c_str(), column_of(revision.variants).c_str());
     }
   }
 }

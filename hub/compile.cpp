@@ -8,6 +8,7 @@
 #include "hub/error.hpp"
 #include "hub/files.hpp"
 #include "hub/process.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub {
 
@@ -18,12 +19,6 @@ namespace {
 constexpr unsigned most_compilers = 2;        // one of these files can take a gibibyte
 constexpr std::size_t longest_report = 6000;  // of a compiler, in an error
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : " ") + word;
-  return all;
-}
-
 void run_compiler(const std::vector<std::string>& command, const std::string& what) {
   Finished finished = run_program(command, Capture::output_and_errors);
   if (finished.status == 0) return;
@@ -33,7 +28,7 @@ void run_compiler(const std::vector<std::string>& command, const std::string& wh
   }
   if (finished.output.size() > longest_report) finished.output.resize(longest_report);
   throw HubError(ErrorKind::failed, "cannot compile " + what + " (status " + std::to_string(finished.status) +
-                                        "): " + joined(command) + "\n" + finished.output);
+                                        "): " + joined(command, " ") + "\n" + finished.output);
 }
 
 }  // namespace

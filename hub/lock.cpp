@@ -7,6 +7,7 @@
 #include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/files.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub {
 namespace {
@@ -41,9 +42,7 @@ void require_keys(const json& object, std::initializer_list<std::string_view> ke
                   const std::string& where) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    std::string allowed;
-    for (const std::string_view one : keys) allowed += (allowed.empty() ? "" : ", ") + std::string(one);
-    refuse(file, where + " has the unknown key '" + key + "'", allowed);
+    refuse(file, where + " has the unknown key '" + key + "'", joined(keys));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "hub/error.hpp"
 #include "hub/files.hpp"
 #include "hub/repository.hpp"
+#include "hub/text.hpp"
 #include "hub/toml_reader.hpp"
 
 namespace neuron_kernels::hub {
@@ -77,8 +78,7 @@ std::vector<std::string> checked_paths(const TableReader& table, std::string_vie
 std::vector<std::string> checked_names(const TableReader& table, std::string_view key,
                                        std::span<const std::string_view> allowed) {
   std::vector<std::string> names = table.optional_texts(key);
-  std::string list;
-  for (const std::string_view name : allowed) list += (list.empty() ? "" : ", ") + std::string(name);
+  const std::string list = joined(allowed);
   std::set<std::string> seen;
   for (const std::string& name : names) {
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {

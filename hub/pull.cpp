@@ -7,6 +7,7 @@
 #include "hub/error.hpp"
 #include "hub/files.hpp"
 #include "hub/snapshot.hpp"
+#include "hub/text.hpp"
 #include "hub/variant_metadata.hpp"
 
 namespace neuron_kernels::hub {
@@ -130,10 +131,8 @@ std::string Puller::choose_variant(const Reference& reference, const Snapshot& s
   if (!options_.variant.empty()) {
     std::string folder = variant_folder(options_.variant);
     if (std::find(names.begin(), names.end(), folder) != names.end()) return folder;
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    throw HubError(ErrorKind::not_found,
-                   where + " has no variant " + folder + "; variants: " + (list.empty() ? "none" : list));
+    throw HubError(ErrorKind::not_found, where + " has no variant " + folder +
+                                             "; variants: " + (names.empty() ? "none" : joined(names)));
   }
   if (names.empty()) {
     throw HubError(ErrorKind::not_found, where + " has no variants: there is no folder build/",

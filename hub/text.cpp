@@ -18,13 +18,4 @@ std::string size_text(std::uint64_t bytes) {
   return text;
 }
 
-std::string joined(std::span<const std::string> words, std::string_view separator) {
-  std::string all;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) all += separator;
-    all += words[i];
-  }
-  return all;
-}
-
 }  // namespace neuron_kernels::hub

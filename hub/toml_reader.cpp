@@ -3,17 +3,12 @@
 #include <sstream>
 
 #include "hub/error.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub {
 namespace {
 
 constexpr std::size_t longest_value = 200;  // of a value that an error repeats
-
-std::string joined(std::span<const std::string_view> words) {
-  std::string all;
-  for (const std::string_view word : words) all += (all.empty() ? "" : ", ") + std::string(word);
-  return all;
-}
 
 std::string position(const std::string& file, const toml::source_region& where) {
   return file + ":" + std::to_string(where.begin.line) + ": ";

@@ -6,6 +6,7 @@
 #include "hub/digest.hpp"
 #include "hub/error.hpp"
 #include "hub/files.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub {
 
@@ -104,10 +105,8 @@ void require_suitable(const VariantMetadata& metadata, const Platform& platform,
         std::any_of(metadata.archs.begin(), metadata.archs.end(),
                     [&](const std::string& arch) { return arch_suits(arch, device, metadata.backend); });
     if (suits) continue;
-    std::string archs;
-    for (const std::string& arch : metadata.archs) archs += (archs.empty() ? "" : ", ") + arch;
     throw HubError(ErrorKind::incompatible,
-                   subject + " is built for " + metadata.backend + " devices of " + archs +
+                   subject + " is built for " + metadata.backend + " devices of " + joined(metadata.archs) +
                        "; this machine has " + device,
                    "another version may have a build for it: `kernels versions OWNER/NAME`");
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hub/error.hpp"
+#include "hub/text.hpp"
 
 namespace neuron_kernels::hub {
 namespace {
@@ -271,11 +272,6 @@ std::optional<int> Range::only_major() const {
   return major;
 }
 
-std::string Range::text() const {
-  if (written_.empty()) return "*";
-  std::string all;
-  for (const std::string& one : written_) all += (all.empty() ? "" : ", ") + one;
-  return all;
-}
+std::string Range::text() const { return written_.empty() ? "*" : joined(written_); }
 
 }  // namespace neuron_kernels::hub
