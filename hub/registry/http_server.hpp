@@ -29,6 +29,7 @@ struct RequestHead {
   std::string client;    // its address
   std::function<std::string_view(const char* name)> field;  // header field; empty if there is none
 
+  bool is_get() const { return method == "GET" || method == "HEAD"; }
   /// The parts of `path` between slashes, each decoded. Errors: HttpError 400 for a wrong escape or a zero
   /// byte.
   std::vector<std::string> parts() const;

@@ -86,8 +86,7 @@ std::set<std::string> attribute_files(git_index* index) {
   for (std::size_t i = 0; i < git_index_entrycount(index); ++i) {
     const git_index_entry* entry = git_index_get_byindex(index, i);
     if (!is_attributes_file(entry->path)) continue;
-    char id[GIT_OID_HEXSZ + 1];
-    files.insert(std::string(entry->path) + " " + git_oid_tostr(id, sizeof id, &entry->id));
+    files.insert(std::string(entry->path) + " " + text_of(entry->id));
   }
   return files;
 }
@@ -128,11 +127,15 @@ void keep_attributes(git_repository* repository, git_index* index, const std::se
                                   std::inserter(differ, differ.end()));
     return differ;
   };
-  const std::set<std::string> first = wrong();
-  if (first.empty()) return;
-  std::string text = without_lines_for(first, root_attributes(repository, index));
-  set_root_attributes(repository, index, text);
-  for (const std::string& path : wrong()) {
+  std::set<std::string> left = wrong();
+  if (left.empty()) return;
+  const std::string before_text = root_attributes(repository, index);
+  std::string text = without_lines_for(left, before_text);
+  if (text != before_text) {  // a line of ours was wrong: what do the others make of it?
+    set_root_attributes(repository, index, text);
+    left = wrong();
+  }
+  for (const std::string& path : left) {
     text += pattern_of(path).append(pointers.contains(path) ? to_lfs : to_git) + "\n";
   }
   set_root_attributes(repository, index, text);

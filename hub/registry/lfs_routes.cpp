@@ -153,7 +153,7 @@ std::unique_ptr<Exchange> Service::lfs_transfer(const Call& call, const Parts& r
       return Reply::json("{}");
     });
   }
-  if (what == "get" && kind == "get" && (method == "GET" || method == "HEAD")) {
+  if (what == "get" && kind == "get" && call.head.is_get()) {
     return without_body([this, head = call.head, key, oid] {
       if (!objects_.owned_by(oid, repositories_.folder(key)))
         throw HttpError{404, "object not found", {}, {}};

@@ -79,7 +79,7 @@ class Unpacking {
   /// Content of all files, in bytes.
   std::uint64_t run() {
     while (const auto member = tar_.next()) {
-      if (sums_) not_whole("something follows its list of digests");
+      if (sums_) tar_.damaged("something follows its list of digests");
       if (member->name == backup_sums) {
         sums_ = text();
       } else if (!head_seen_) {
@@ -88,17 +88,12 @@ class Unpacking {
         take(*member);
       }
     }
-    if (!sums_) not_whole("it ends before its list of digests");
+    if (!sums_) tar_.damaged("it ends before its list of digests");
     compare();
     return bytes_;
   }
 
  private:
-  [[noreturn]] void not_whole(const std::string& reason) const {
-    throw HubError(ErrorKind::integrity, file_.string() + " is not a whole backup: " + reason,
-                   "use another one; this one was cut off or changed after it was made");
-  }
-
   std::string text() {
     std::string content;
     tar_.read([&](Bytes data) { content.append(reinterpret_cast<const char*>(data.data()), data.size()); });
@@ -128,7 +123,7 @@ class Unpacking {
     make_folders(target.parent_path());
     if (!member.link_target.empty()) {
       const auto known = digests_.find(member.link_target);
-      if (known == digests_.end()) not_whole(member.name + " is a link to what is not before it");
+      if (known == digests_.end()) tar_.damaged(member.name + " is a link to what is not before it");
       if (::link((folder_ / member.link_target).c_str(), target.c_str()) != 0) {
         storage_error("link", target, errno);
       }
@@ -149,17 +144,17 @@ class Unpacking {
 
   void require_right_name(const std::string& last, const std::string& name) const {
     if (!name.starts_with("objects/") || last == digests_.at(name)) return;
-    not_whole(name + " has the SHA-256 " + digests_.at(name));
+    tar_.damaged(name + " has the SHA-256 " + digests_.at(name));
   }
 
   void compare() const {
     std::string_view listed = *sums_;
     for (const auto& [name, digest] : digests_) {  // in the order of the list
       const std::string line = digest + "  " + name + "\n";
-      if (!listed.starts_with(line)) not_whole(name + " is not as its list of digests has it");
+      if (!listed.starts_with(line)) tar_.damaged(name + " is not as its list of digests has it");
       listed.remove_prefix(line.size());
     }
-    if (!listed.empty()) not_whole("its list of digests names files that are not in it");
+    if (!listed.empty()) tar_.damaged("its list of digests names files that are not in it");
   }
 
   const fs::path& file_;

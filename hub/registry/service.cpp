@@ -97,7 +97,7 @@ std::unique_ptr<Exchange> Service::begin(const RequestHead& head) {
 std::unique_ptr<Exchange> Service::route(const RequestHead& head) {
   Call call{head, head.parts(), {}};
   const std::string& first = call.parts.front();
-  const bool get = head.method == "GET" || head.method == "HEAD";
+  const bool get = head.is_get();
   if (first == "health" && call.parts.size() == 1 && get)
     return without_body([] { return Reply::text("ok\n"); });
   if (first == "metrics" && call.parts.size() == 1 && get) return metrics();
@@ -124,7 +124,7 @@ std::unique_ptr<Exchange> Service::api(const Call& call) {
   const Parts& p = call.parts;
   const std::string& what = p.size() > 1 ? p[1] : p[0];
   const std::string& method = call.head.method;
-  const bool get = method == "GET" || method == "HEAD";
+  const bool get = call.head.is_get();
   if (what == "whoami-v2" && get) return whoami(call);
   if (what == "organizations" && p.size() == 4 && p[3] == "overview" && get)
     return organisation_overview(p[2]);
@@ -157,9 +157,8 @@ std::unique_ptr<Exchange> Service::api(const Call& call) {
 std::unique_ptr<Exchange> Service::repository_api(const Call& call, const RepositoryKey& key,
                                                   const Parts& rest) {
   const std::string verb = rest.empty() ? "" : rest[0];
-  return call.head.method == "GET" || call.head.method == "HEAD" || verb == "paths-info"
-             ? read_api(call, key, verb, rest)
-             : write_api(call, key, verb, rest);
+  return call.head.is_get() || verb == "paths-info" ? read_api(call, key, verb, rest)
+                                                    : write_api(call, key, verb, rest);
 }
 
 std::unique_ptr<Exchange> Service::read_api(const Call& call, const RepositoryKey& key,
@@ -192,15 +191,18 @@ std::unique_ptr<Exchange> Service::write_api(const Call& call, const RepositoryK
   no_such_route();
 }
 
+RepositoryType take_type(std::vector<std::string>& parts) {
+  const auto named = type_of_plural(parts.front());
+  if (!named || *named == RepositoryType::model) return RepositoryType::model;
+  parts.erase(parts.begin());
+  return *named;
+}
+
 std::unique_ptr<Exchange> Service::outside_api(const Call& call) {
   Parts p = call.parts;
-  const bool get = call.head.method == "GET" || call.head.method == "HEAD";
+  const bool get = call.head.is_get();
   if (auto page = get ? web(call, p) : nullptr) return page;
-  RepositoryType type = RepositoryType::model;
-  if (const auto named = type_of_plural(p[0]); named && *named != RepositoryType::model) {
-    type = *named;
-    p.erase(p.begin());
-  }
+  const RepositoryType type = take_type(p);
   if (p.size() < 3) no_such_route();
   std::string name = p[1];
   const bool git = name.ends_with(".git");

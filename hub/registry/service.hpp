@@ -162,6 +162,9 @@ class Service final : public Router {
   std::atomic<std::uint64_t> requests_ = 0, refused_ = 0;
 };
 
+/// Takes the type off the parts of an address outside /api, where models have none: "kernels/owner/name".
+RepositoryType take_type(std::vector<std::string>& parts);
+
 /// The answer to `who` without the right to write to `key`: members learn that their token only reads.
 HttpError no_write_right(const Identity& who, const RepositoryKey& key, std::string to_strangers);
 

@@ -55,9 +55,10 @@ class TarReader {
   std::optional<TarMember> next();
   /// The content of the member that next() gave, in pieces.
   void read(const std::function<void(Bytes)>& take);
+  /// Throws HubError integrity: the archive is not a whole backup, for that reason.
+  [[noreturn]] void damaged(const std::string& reason) const;
 
  private:
-  [[noreturn]] void damaged(const std::string& reason) const;
   void check(long result) const;
 
   struct Free {

@@ -32,8 +32,7 @@ Address asset_address(std::string_view name) {
 
 Html navigation(std::optional<RepositoryType> current) {
   Html links;
-  for (const RepositoryType type :
-       {RepositoryType::kernel, RepositoryType::model, RepositoryType::dataset, RepositoryType::space}) {
+  for (const RepositoryType type : shown_types) {
     const Address address = Address::of({plural_of(type)});
     links += current == type ? html(R"(<a href="{}" aria-current="page">{}</a>)", address, heading_of(type))
                              : html(R"(<a href="{}">{}</a>)", address, heading_of(type));
@@ -162,8 +161,7 @@ Reply redirect_reply(const Address& target) {
 }
 
 bool wants_page(const RequestHead& head) {
-  const bool read = head.method == "GET" || head.method == "HEAD";
-  return read && head.field("Accept").find("text/html") != std::string_view::npos &&
+  return head.is_get() && head.field("Accept").find("text/html") != std::string_view::npos &&
          !head.path.starts_with("/api/") && !head.path.starts_with("/_");
 }
 

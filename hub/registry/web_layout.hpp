@@ -16,6 +16,10 @@
 
 namespace neuron_kernels::hub::registry {
 
+/// In the order in which pages show them.
+inline constexpr RepositoryType shown_types[] = {RepositoryType::kernel, RepositoryType::model,
+                                                 RepositoryType::dataset, RepositoryType::space};
+
 struct Page {
   std::string title;
   Html body;

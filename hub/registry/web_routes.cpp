@@ -84,11 +84,7 @@ std::unique_ptr<Exchange> Service::web(const Call& call, const Parts& address) {
   if (p.empty()) return web_list(call, std::nullopt, "");
   const auto named = type_of_plural(p[0]);
   if (p.size() == 1) return named ? web_list(call, named, "") : web_list(call, std::nullopt, p[0]);
-  RepositoryType type = RepositoryType::model;
-  if (named && *named != RepositoryType::model) {
-    type = *named;
-    p.erase(p.begin());
-  }
+  const RepositoryType type = take_type(p);
   if (p.size() < 2) return nullptr;
   const RepositoryKey key{type, p[0] + "/" + p[1]};
   if (p.size() == 2) return web_package(call, key);
@@ -106,8 +102,7 @@ std::unique_ptr<Exchange> Service::web_list(const Call& call, std::optional<Repo
   return without_body([this, call, type, owner] {
     const std::string search = call.head.parameter("search");
     std::vector<Repositories::Entry> found;
-    for (const RepositoryType one :
-         {RepositoryType::kernel, RepositoryType::model, RepositoryType::dataset, RepositoryType::space}) {
+    for (const RepositoryType one : shown_types) {
       if (type && *type != one) continue;
       const auto more = visible(call, one, search, owner);
       found.insert(found.end(), more.begin(), more.end());
