@@ -136,8 +136,9 @@ class Core {
   Loop<Span> programs(std::int64_t, std::int64_t) { return {}; }
 
   Tile sbuf(const char*, int, int, DType) { return {}; }
-  Tile psum(const char*, int, int) { return {}; }
+  Tile psum(const char*, int, int, DType = DType::f32) { return {}; }
   TileArray sbuf_array(const char*, std::int64_t, int, int, DType) { return {}; }
+  TileArray psum_array(const char*, std::int64_t, int, int, DType = DType::f32) { return {}; }
   TileArray input_array(const char*, std::int64_t, int, int, DType) { return {}; }
   Tile staged(const char*, Hbm) { return {}; }
 
@@ -146,20 +147,23 @@ class Core {
   Tile load_broadcast(const char*, Hbm, int) { return {}; }
   void load(TileArray, Index, Hbm, nk::LoadOptions = {}) {}
   void load_transposed(TileArray, Index, Hbm, nk::LoadOptions = {}) {}
-  void store(Hbm, Tile) {}
-  void store_transposed(Hbm, Tile) {}
+  void store(Hbm, Tile, nk::StoreOptions = {}) {}
+  void store_transposed(Hbm, Tile, nk::StoreOptions = {}) {}
 
   void matmul(Tile, Tile, Tile, nk::MatmulFlags<Cond> = {}) {}
   Tile transposed(Tile) { return {}; }
-  void fill(Tile, float) {}
-  void copy(Tile, Tile) {}
+  void transpose(Tile, Tile, nk::EngineOptions = {}) {}
+  void fill(Tile, float, nk::EngineOptions = {}) {}
+  void copy(Tile, Tile, nk::EngineOptions = {}) {}
   void reduce(Tile, Alu, Tile) {}
-  void tensor_tensor(Tile, Tile, Alu, Tile) {}
-  void tensor_scalar(Tile, Tile, Alu, Scalar) {}
-  void tensor_scalar(Tile, Tile, Alu, Scalar, Alu, Scalar) {}
+  void tensor_tensor(Tile, Tile, Alu, Tile, nk::EngineOptions = {}) {}
+  void tensor_scalar(Tile, Tile, Alu, Scalar, nk::EngineOptions = {}) {}
+  void tensor_scalar(Tile, Tile, Alu, Scalar, Alu, Scalar, nk::EngineOptions = {}) {}
+  void tensor_scalar_reduce(Tile, Tile, Alu, Scalar, Alu, Tile) {}
   void scalar_tensor_tensor(Tile, Tile, Alu, Scalar, Alu, Tile) {}
   void activate(Tile, Act, Tile, nk::ActivateOptions<Tile> = {}) {}
   void reciprocal(Tile, Tile) {}
+  void scan(Tile, Tile, Alu, Scalar, Alu, Tile) {}
   void norm_stats(Tile, Tile) {}
   Tile causal_mask(Tile, Index, Index, float) { return {}; }
 };

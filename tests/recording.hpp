@@ -132,6 +132,12 @@ void every_op(T& nc, const typename T::Hbm& x, const typename T::Hbm& y) {
     nc.store_transposed(y.at(b).rows(4 + b * 4, 4).cols(nc.index(4), 4), flat);
     nc.store(y.at(b).transposed().rows(nc.index(0), 4).cols(4 + b * 4, 4), flat);
     nc.store(y.at(b).rows(4 + b * 4, 1).cols(nc.index(0), 2), stats.partitions(b, 1));
+    auto banks = nc.psum_array("banks", 2, 4, 4, x.dtype());
+    nc.transpose(banks[b], flat, {.engine = nk::Engine::tensor});
+    nc.tensor_scalar_reduce(flat, banks[b], Alu::multiply, 0.5f, Alu::min, column);
+    nc.scan(flat, flat, Alu::multiply, column, Alu::add, masked);
+    nc.copy(flat, flat, {.engine = nk::Engine::scalar});
+    nc.store(y.at(b).rows(8 - b * 4, 4).cols(nc.index(0), 4), flat, {.dge = nk::Dge::none});
   }
 }
 

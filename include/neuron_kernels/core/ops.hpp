@@ -1,7 +1,7 @@
-// The arithmetic that tile ops can be asked for: Alu (two operands) and Act (one operand).
+// What tile ops can be asked for: Alu (arithmetic of two operands), Act (of one), Engine and Dge (who does it).
 //
-// Both are NKI's (SDK nki/api/nki.api.shared.rst):
-// Alu = "supported math operators", Act = "activation functions".
+// All are NKI's (SDK nki/api/nki.api.shared.rst and nki.isa): Alu = "supported math operators",
+// Act = "activation functions", Engine = nki.isa.engine, Dge = nki.isa.dge_mode.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,26 @@ enum class Act : std::uint8_t {
   gelu_tanh
 };
 inline constexpr int act_count = 12;
+
+/// The part of a NeuronCore that executes an op; automatic: the one that does such ops by default.
+/// Host has no engines and takes any.
+enum class Engine : std::uint8_t { automatic, tensor, vector, scalar, gpsimd, dma };
+inline constexpr int engine_count = 6;
+
+/// Who writes the descriptors of a transfer: nobody (they lie ready in HBM), software on the GpSimd engine, or
+/// the hardware unit; automatic: the compiler's choice.
+enum class Dge : std::uint8_t { automatic, none, software, hardware };
+inline constexpr int dge_count = 4;
+
+constexpr const char* name_of(Engine engine) {
+  constexpr const char* names[] = {"automatic", "tensor", "vector", "scalar", "gpsimd", "dma"};
+  return names[static_cast<int>(engine)];
+}
+
+constexpr const char* name_of(Dge dge) {
+  constexpr const char* names[] = {"automatic", "none", "software", "hardware"};
+  return names[static_cast<int>(dge)];
+}
 
 constexpr const char* name_of(Alu op) {
   constexpr const char* names[] = {"add", "subtract", "multiply", "max", "min"};

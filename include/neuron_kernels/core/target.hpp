@@ -40,6 +40,16 @@ class Operand {
 /// is read once; the chip always copies.
 struct LoadOptions {
   int reads = 1;
+  Dge dge = Dge::automatic;
+};
+
+struct StoreOptions {
+  Dge dge = Dge::automatic;
+};
+
+/// For ops that more than one engine can do.
+struct EngineOptions {
+  Engine engine = Engine::automatic;
 };
 
 template <class Cond>
@@ -82,8 +92,9 @@ struct ActivateOptions {
 //
 // Tiles                                                                           NKI
 //   sbuf(name, p, f, dtype)              fresh tile [p, f]; content undefined     nl.ndarray, sbuf
-//   psum(name, p, f)                     fresh f32 tile in PSUM                   nl.ndarray, psum
+//   psum(name, p, f, dtype = f32)        fresh tile in PSUM                       nl.ndarray, psum
 //   sbuf_array(name, n, p, f, dtype)     n fresh tiles                            list of nl.ndarray
+//   psum_array(name, n, p, f, dtype = f32)   the same in PSUM                     list of nl.ndarray
 //   input_array(name, n, p, f, dtype)    n read-only tiles, to be filled by load*; each at most [p, f]
 //   staged(name, hbm)                    fresh tile of hbm's shape and dtype, to be stored there by store:
 //                                        Host may alias hbm, so read what hbm held before you write it
@@ -94,30 +105,37 @@ struct ActivateOptions {
 //   load_broadcast(name, src, p)         -> tile [p, n], each row = src [1, n]    nisa.dma_copy
 //   load(array, i, src, options),        array[i] = src, src^T
 //   load_transposed(array, i, src, options)
-//   store(dst, tile)                     dst = tile, rounded to dst's dtype       nisa.dma_copy
-//   store_transposed(dst, tile)          dst = tile^T                             nisa.nc_transpose, dma_copy
+//   store(dst, tile, options)            dst = tile, rounded to dst's dtype       nisa.dma_copy
+//   store_transposed(dst, tile, options) dst = tile^T                             nisa.nc_transpose, dma_copy
 //
-// Compute. dst first; dst may be one of the sources. Maths in f32, one rounding to dst's dtype.
-// k is a float or [p, 1].
+// Compute. dst first; dst may be one of the sources (transpose: not). Maths in f32, one rounding to dst's dtype.
+// k is a float or [p, 1]. Ops marked * end in EngineOptions: {.engine = Engine::scalar}.
 //   matmul(dst, stationary, moving, {.accumulate})                                nisa.nc_matmul
 //                                        PSUM dst [m, n] (+)= stationary[k, m]^T moving[k, n];
 //                                        f32 pairs only with f32, 16-bit types with each other
 //   transposed(tile)                     -> tile^T in SBUF, same dtype;           nisa.nc_transpose
 //                                        may be a view: do not write
-//   fill(dst, value)                                                              nisa.memset
-//   copy(dst, src)                                                                nisa.tensor_copy
+//   transpose(dst, src) *                dst = src^T, of src's dtype: dst in PSUM  nisa.nc_transpose
+//                                        on the tensor engine, in SBUF by DMA     nisa.dma_transpose
+//   fill(dst, value) *                                                            nisa.memset
+//   copy(dst, src) *                                                              nisa.tensor_copy
 //   reduce(dst, op, src)                 dst[i, 0] = op over j of src[i, j];      nisa.tensor_reduce
 //                                        add, max, min
-//   tensor_tensor(dst, a, op, b)         dst = a op b, element by element         nisa.tensor_tensor
-//   tensor_scalar(dst, a, op0, k0)       dst = a op0 k0                           nisa.tensor_scalar
-//   tensor_scalar(dst, a, op0, k0, op1, k1)                                       nisa.tensor_scalar
+//   tensor_tensor(dst, a, op, b) *       dst = a op b, element by element         nisa.tensor_tensor
+//   tensor_scalar(dst, a, op0, k0) *     dst = a op0 k0                           nisa.tensor_scalar
+//   tensor_scalar(dst, a, op0, k0, op1, k1) *                                     nisa.tensor_scalar
 //                                        dst = (a op0 k0) op1 k1
+//   tensor_scalar_reduce(dst, a, op0, k0, op1, column)                            nisa.tensor_scalar_reduce
+//                                        dst = a op0 k0; column[i, 0] = op1 over j of
+//                                        (a op0 k0)[i, j] before rounding; op1: add, max, min
 //   scalar_tensor_tensor(dst, a, op0, k, op1, b)                                  nisa.scalar_tensor_tensor
 //                                        dst = (a op0 k) op1 b
 //   activate(dst, f, src, {.scale, .bias, .row_sum})                              nisa.activation
 //                                        dst = f(src * scale + bias);
 //                                        row_sum[i, 0] = sum over j of f(...)[i, j] before rounding
 //   reciprocal(dst, src)                 dst = 1 / src                            nisa.reciprocal
+//   scan(dst, a, op0, initial, op1, b)   dst[i, j] = (a[i, j] op0 r) op1 b[i, j], nisa.tensor_tensor_scan
+//                                        r = dst[i, j - 1] before rounding, initial for j = 0
 //   norm_stats(dst, src)                 dst [p, 2] f32: mean and variance        nisa.bn_stats, bn_aggr
 //                                        (divided by f) of each row
 //   causal_mask(tile, q, k, value)       -> tile with value at [i, j] where       nisa.affine_select
@@ -141,7 +159,9 @@ concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typen
   { array[i] } -> std::convertible_to<typename T::Tile>;
   { nc.sbuf(name, n, n, dtype) } -> std::same_as<typename T::Tile>;
   { nc.psum(name, n, n) } -> std::same_as<typename T::Tile>;
+  { nc.psum(name, n, n, dtype) } -> std::same_as<typename T::Tile>;
   { nc.sbuf_array(name, extent, n, n, dtype) } -> std::same_as<typename T::TileArray>;
+  { nc.psum_array(name, extent, n, n, dtype) } -> std::same_as<typename T::TileArray>;
   { nc.input_array(name, extent, n, n, dtype) } -> std::same_as<typename T::TileArray>;
   { nc.staged(name, hbm) } -> std::same_as<typename T::Tile>;
   { nc.load(name, hbm, LoadOptions{}) } -> std::same_as<typename T::Tile>;
@@ -149,19 +169,22 @@ concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typen
   { nc.load_broadcast(name, hbm, n) } -> std::same_as<typename T::Tile>;
   nc.load(array, i, hbm, LoadOptions{});
   nc.load_transposed(array, i, hbm, LoadOptions{});
-  nc.store(hbm, tile);
-  nc.store_transposed(hbm, tile);
+  nc.store(hbm, tile, StoreOptions{});
+  nc.store_transposed(hbm, tile, StoreOptions{});
   nc.matmul(tile, tile, tile, MatmulFlags<typename T::Cond>{});
   { nc.transposed(tile) } -> std::same_as<typename T::Tile>;
-  nc.fill(tile, k);
-  nc.copy(tile, tile);
+  nc.transpose(tile, tile, EngineOptions{});
+  nc.fill(tile, k, EngineOptions{});
+  nc.copy(tile, tile, EngineOptions{});
   nc.reduce(tile, Alu::max, tile);
-  nc.tensor_tensor(tile, tile, Alu::add, tile);
-  nc.tensor_scalar(tile, tile, Alu::add, k);
-  nc.tensor_scalar(tile, tile, Alu::add, tile, Alu::multiply, k);
+  nc.tensor_tensor(tile, tile, Alu::add, tile, EngineOptions{});
+  nc.tensor_scalar(tile, tile, Alu::add, k, EngineOptions{});
+  nc.tensor_scalar(tile, tile, Alu::add, tile, Alu::multiply, k, EngineOptions{});
+  nc.tensor_scalar_reduce(tile, tile, Alu::add, k, Alu::max, tile);
   nc.scalar_tensor_tensor(tile, tile, Alu::multiply, k, Alu::add, tile);
   nc.activate(tile, Act::exp, tile, ActivateOptions<typename T::Tile>{});
   nc.reciprocal(tile, tile);
+  nc.scan(tile, tile, Alu::multiply, k, Alu::add, tile);
   nc.norm_stats(tile, tile);
   { nc.causal_mask(tile, i, i, k) } -> std::same_as<typename T::Tile>;
 };

@@ -51,7 +51,7 @@ inline void column_of(const TileInfo& column, const TileInfo& src, const char* o
 inline void transposed(const TileInfo& src, const Where& where) {
   if (src.space == Space::psum) {
     tile_error(where, "transposed",
-               text(describe(src), "; transposed reads SBUF: copy it to an sbuf tile first"));
+               text(describe(src), "; a transpose reads SBUF: copy it to an sbuf tile first"));
   }
 }
 
@@ -99,11 +99,25 @@ inline void elementwise(const char* op, const TileInfo& dst, const TileInfo& a, 
   same_shape(dst, b, op, where);
 }
 
+inline void reducing(const char* op, Alu alu, const Where& where) {
+  if (alu != Alu::add && alu != Alu::max && alu != Alu::min)
+    tile_error(where, op, text("operator ", name_of(alu), "; allowed are add, max and min"));
+}
+
 inline void reduce(const TileInfo& dst, Alu op, const TileInfo& src, const Where& where) {
   writable(dst, "reduce", where);
   column_of(dst, src, "reduce", where);
-  if (op != Alu::add && op != Alu::max && op != Alu::min) {
-    tile_error(where, "reduce", text("operator ", name_of(op), "; allowed are add, max and min"));
+  reducing("reduce", op, where);
+}
+
+/// dst = src^T of src's dtype.
+inline void transpose(const TileInfo& dst, const TileInfo& src, const Where& where) {
+  writable(dst, "transpose", where);
+  transposed(src, where);
+  if (dst.p != src.f || dst.f != src.p || dst.dtype != src.dtype) {
+    tile_error(where, "transpose",
+               text("dst ", describe(dst), " for ", describe(src), "; it must be [", src.f, ", ", src.p, "] ",
+                    name_of(src.dtype)));
   }
 }
 

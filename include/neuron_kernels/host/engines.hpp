@@ -35,14 +35,20 @@ class Engines {
     return t;
   }
 
-  void fill(const Tile& dst, float value, const Where& where = Where::current()) {
+  void transpose(const Tile& dst, const Tile& src, EngineOptions = {},
+                 const Where& where = Where::current()) {
+    tile_rules::transpose(dst, src, where);
+    copy(dst, transposed(src, where), {}, where);
+  }
+
+  void fill(const Tile& dst, float value, EngineOptions = {}, const Where& where = Where::current()) {
     tile_rules::writable(dst, "fill", where);
     for_rows<0>(dst, {}, [&](RowsOut d, const RowsIn*, int, int rows, int n) {
       for (int i = 0; i < rows; ++i) std::fill_n(d.data + i * d.step, n, value);
     });
   }
 
-  void copy(const Tile& dst, const Tile& src, const Where& where = Where::current()) {
+  void copy(const Tile& dst, const Tile& src, EngineOptions = {}, const Where& where = Where::current()) {
     tile_rules::elementwise("copy", dst, src, where);
     for_rows<1>(dst, {&src}, [&](RowsOut d, const RowsIn* s, int, int rows, int n) {
       for (int i = 0; i < rows; ++i) std::copy_n(s[0].data + i * s[0].step, n, d.data + i * d.step);
@@ -56,7 +62,7 @@ class Engines {
     arena_.release(mark);
   }
 
-  void tensor_tensor(const Tile& dst, const Tile& a, Alu op, const Tile& b,
+  void tensor_tensor(const Tile& dst, const Tile& a, Alu op, const Tile& b, EngineOptions = {},
                      const Where& where = Where::current()) {
     tile_rules::elementwise("tensor_tensor", dst, a, b, where);
     for_rows<2>(dst, {&a, &b}, [&](RowsOut d, const RowsIn* s, int, int rows, int n) {
@@ -64,30 +70,44 @@ class Engines {
     });
   }
 
-  void tensor_scalar(const Tile& dst, const Tile& a, Alu op0, const K& k0,
+  void tensor_scalar(const Tile& dst, const Tile& a, Alu op0, const K& k0, EngineOptions = {},
                      const Where& where = Where::current()) {
     check_scalar("tensor_scalar", dst, a, k0, where);
-    if (a.f() == 1 && k0.is_tile()) return tensor_tensor(dst, a, op0, k0.tile(), where);
+    if (a.f() == 1 && k0.is_tile()) return tensor_tensor(dst, a, op0, k0.tile(), {}, where);
     for_rows<1>(dst, {&a}, [&](RowsOut d, const RowsIn* s, int row, int rows, int n) {
       page_.scalar(op0, d, s[0], column(k0, row), rows, n);
     });
   }
 
   void tensor_scalar(const Tile& dst, const Tile& a, Alu op0, const K& k0, Alu op1, const K& k1,
-                     const Where& where = Where::current()) {
+                     EngineOptions = {}, const Where& where = Where::current()) {
     check_scalar("tensor_scalar", dst, a, k0, where);
     check_scalar("tensor_scalar", dst, a, k1, where);
     if (a.f() == 1 && (k0.is_tile() || k1.is_tile())) {
       const Arena::Mark mark = arena_.mark();
       const Tile t = scratch_like(a);
-      tensor_scalar(t, a, op0, k0, where);
-      tensor_scalar(dst, t, op1, k1, where);
+      tensor_scalar(t, a, op0, k0, {}, where);
+      tensor_scalar(dst, t, op1, k1, {}, where);
       arena_.release(mark);
       return;
     }
     for_rows<1>(dst, {&a}, [&](RowsOut d, const RowsIn* s, int row, int rows, int n) {
       page_.scalar_scalar(op0, op1, d, s[0], column(k0, row), column(k1, row), rows, n);
     });
+  }
+
+  void tensor_scalar_reduce(const Tile& dst, const Tile& a, Alu op0, const K& k0, Alu op1, const Tile& column,
+                            const Where& where = Where::current()) {
+    check_scalar("tensor_scalar_reduce", dst, a, k0, where);
+    tile_rules::writable(column, "tensor_scalar_reduce", where);
+    tile_rules::column_of(column, a, "tensor_scalar_reduce", where);
+    tile_rules::reducing("tensor_scalar_reduce", op1, where);
+    const Arena::Mark mark = arena_.mark();
+    const Tile wide = scratch_like(a);  // dst may round
+    tensor_scalar(wide, a, op0, k0, {}, where);
+    reduce(column, op1, wide, where);
+    copy(dst, wide, {}, where);
+    arena_.release(mark);
   }
 
   void scalar_tensor_tensor(const Tile& dst, const Tile& a, Alu op0, const K& k, Alu op1, const Tile& b,
@@ -97,8 +117,8 @@ class Engines {
     if (a.f() == 1 && k.is_tile()) {
       const Arena::Mark mark = arena_.mark();
       const Tile t = scratch_like(a);
-      tensor_tensor(t, a, op0, k.tile(), where);
-      tensor_tensor(dst, t, op1, b, where);
+      tensor_tensor(t, a, op0, k.tile(), {}, where);
+      tensor_tensor(dst, t, op1, b, {}, where);
       arena_.release(mark);
       return;
     }
@@ -115,7 +135,7 @@ class Engines {
     if (src.f() == 1 && !o.row_sum && (o.scale.is_tile() || o.bias.is_tile())) {
       const Arena::Mark mark = arena_.mark();
       const Tile t = scratch_like(src);
-      tensor_scalar(t, src, Alu::multiply, o.scale, Alu::add, o.bias, where);
+      tensor_scalar(t, src, Alu::multiply, o.scale, Alu::add, o.bias, {}, where);
       activate(dst, f, t, {}, where);
       arena_.release(mark);
       return;
@@ -138,6 +158,39 @@ class Engines {
         for (int j = 0; j < n; ++j) d.data[i * d.step + j] = 1.f / s[0].data[i * s[0].step + j];
       }
     });
+  }
+
+  void scan(const Tile& dst, const Tile& a, Alu op0, const K& initial, Alu op1, const Tile& b,
+            const Where& where = Where::current()) {
+    check_scalar("scan", dst, a, initial, where);
+    tile_rules::elementwise("scan", dst, a, b, where);
+    const auto apply = [](Alu op, float x, float y) {
+      switch (op) {
+        case Alu::add:
+          return x + y;
+        case Alu::subtract:
+          return x - y;
+        case Alu::multiply:
+          return x * y;
+        case Alu::max:
+          return x > y ? x : y;
+        default:
+          return x < y ? x : y;
+      }
+    };
+    for_rows<2>(
+        dst, {&a, &b},
+        [&](RowsOut d, const RowsIn* s, int row, int rows, int n) {
+          for (int i = 0; i < rows; ++i) {
+            const ColumnIn first = column(initial, row + i);
+            float last = *first.data;
+            for (int j = 0; j < n; ++j) {
+              last = apply(op1, apply(op0, s[0].data[i * s[0].step + j], last), s[1].data[i * s[1].step + j]);
+              d.data[i * d.step + j] = last;
+            }
+          }
+        },
+        false);
   }
 
   void norm_stats(const Tile& dst, const Tile& src, const Where& where = Where::current()) {

@@ -115,14 +115,16 @@ class Host : public Engines {
     }
     return t;
   }
-  Tile psum(const char* name, int p, int f, const Where& where = Where::current()) {
-    return fresh(name, p, f, DType::f32, Space::psum, where);
+  Tile psum(const char* name, int p, int f, DType dtype = DType::f32, const Where& where = Where::current()) {
+    return fresh(name, p, f, dtype, Space::psum, where);
   }
   TileArray sbuf_array(const char* name, Index n, int p, int f, DType dtype,
                        const Where& where = Where::current()) {
-    TileArray a{fresh(name, p, f, dtype, Space::sbuf, where, n), headers(n)};
-    for (Index i = 0; i < n; ++i) a.tiles[i] = element(a, i);
-    return a;
+    return array(fresh(name, p, f, dtype, Space::sbuf, where, n), n);
+  }
+  TileArray psum_array(const char* name, Index n, int p, int f, DType dtype = DType::f32,
+                       const Where& where = Where::current()) {
+    return array(fresh(name, p, f, dtype, Space::psum, where, n), n);
   }
   TileArray input_array(const char* name, Index n, int p, int f, DType dtype,
                         const Where& where = Where::current()) {
@@ -182,7 +184,7 @@ class Host : public Engines {
     t.p_step = 0;
     return t;
   }
-  void store(const Hbm& dst, const Tile& tile, const Where& where = Where::current()) {
+  void store(const Hbm& dst, const Tile& tile, StoreOptions = {}, const Where& where = Where::current()) {
     tile_rules::transfer("store", tile, dst.dim(0), dst.dim(1), where);
     if (dst.read_only())
       tile_error(where, "store",
@@ -198,8 +200,9 @@ class Host : public Engines {
     }
     arena_.release(mark);
   }
-  void store_transposed(const Hbm& dst, const Tile& tile, const Where& where = Where::current()) {
-    store(dst.transposed(), tile, where);
+  void store_transposed(const Hbm& dst, const Tile& tile, StoreOptions options = {},
+                        const Where& where = Where::current()) {
+    store(dst.transposed(), tile, options, where);
   }
 
  private:
@@ -219,6 +222,11 @@ class Host : public Engines {
     t.p_step = padded_row(f, DType::f32);
     t.data = reinterpret_cast<char*>(take(n * steps_of(p, f)));
     return t;
+  }
+  TileArray array(const Tile& first, Index n) {
+    TileArray a{first, headers(n)};
+    for (Index i = 0; i < n; ++i) a.tiles[i] = element(a, i);
+    return a;
   }
   Tile* headers(Index n) {
     static_assert(sizeof(Tile) % sizeof(float) == 0);

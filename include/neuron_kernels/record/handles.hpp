@@ -11,7 +11,6 @@
 #include "neuron_kernels/record/program.hpp"
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
-class Recorder;
 namespace record {
 
 /// One recording: the Program and what only the Recorder must know.
@@ -252,7 +251,7 @@ class TileArray {
   Tile operator[](const Index& i) const { return {*state_, tile_, i}; }
 
  private:
-  friend class neuron_kernels::Recorder;
+  friend class Appender;
   State* state_ = nullptr;
   int tile_ = none;
 };

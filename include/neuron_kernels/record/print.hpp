@@ -161,12 +161,16 @@ class Printer {
     const auto step = [&](Alu alu, const std::string& k) {
       return std::string(", ") + name_of(alu) + ", " + k;
     };
-    const std::string reads = op.reads != 1 ? ", reads=" + text(op.reads) : "";
+    const std::string dge = op.dge != Dge::automatic ? std::string(", dge=") + name_of(op.dge) : "";
+    const std::string options = (op.reads != 1 ? ", reads=" + text(op.reads) : "") + dge;
+    const std::string on =
+        op.engine != Engine::automatic ? std::string(", engine=") + name_of(op.engine) : "";
     switch (op.code) {
       case OpCode::sbuf:
       case OpCode::psum:
         return made(shape(nth(program_.tiles, op.dst.tile)));
       case OpCode::sbuf_array:
+      case OpCode::psum_array:
       case OpCode::input_array: {
         const TileDecl& d = nth(program_.tiles, op.dst.tile);
         return made(text(d.count) + ", " + shape(d));
@@ -175,15 +179,15 @@ class Printer {
         return made(hbm(op.hbm));
       case OpCode::load:
       case OpCode::load_transposed:
-        return made(hbm(op.hbm) + reads);
+        return made(hbm(op.hbm) + options);
       case OpCode::load_broadcast:
-        return made(hbm(op.hbm) + ", " + text(op.dst.p));
+        return made(hbm(op.hbm) + ", " + text(op.dst.p) + dge);
       case OpCode::load_element:
       case OpCode::load_transposed_element:
-        return call(", " + hbm(op.hbm) + reads);
+        return call(", " + hbm(op.hbm) + options);
       case OpCode::store:
       case OpCode::store_transposed:
-        return name + "(" + hbm(op.hbm) + source(op.a) + ")";
+        return name + "(" + hbm(op.hbm) + source(op.a) + dge + ")";
       case OpCode::matmul: {
         const std::string flag =
             op.accumulate.op == Compare::never ? "" : ", accumulate=" + condition(op.accumulate);
@@ -192,28 +196,32 @@ class Printer {
       case OpCode::transposed:
         return made(tile(op.a));
       case OpCode::fill:
-        return call(", " + number(op.k0.value));
+        return call(", " + number(op.k0.value) + on);
       case OpCode::reduce:
         return call(std::string(", ") + name_of(op.op0) + source(op.a));
       case OpCode::tensor_tensor:
-        return call(source(op.a) + step(op.op0, tile(op.b)));
+        return call(source(op.a) + step(op.op0, tile(op.b)) + on);
       case OpCode::tensor_scalar:
-        return call(source(op.a) + step(op.op0, scalar(op.k0)));
+        return call(source(op.a) + step(op.op0, scalar(op.k0)) + on);
       case OpCode::tensor_scalar_pair:
-        return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, scalar(op.k1)));
+        return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, scalar(op.k1)) + on);
+      case OpCode::tensor_scalar_reduce:
+        return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, tile(op.column)));
+      case OpCode::scan:
+        return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, tile(op.b)));
       case OpCode::scalar_tensor_tensor:
         return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, tile(op.b)));
       case OpCode::activate: {
         std::string rest = std::string(", ") + name_of(op.act) + source(op.a);
         if (op.k0.tile.given() || op.k0.value != 1.f) rest += ", scale=" + scalar(op.k0);
         if (op.k1.tile.given() || op.k1.value != 0.f) rest += ", bias=" + scalar(op.k1);
-        if (op.row_sum.given()) rest += ", row_sum=" + tile(op.row_sum);
+        if (op.column.given()) rest += ", row_sum=" + tile(op.column);
         return call(rest);
       }
       case OpCode::causal_mask:
         return made(tile(op.a) + ", " + expr(op.query) + ", " + expr(op.key) + ", " + number(op.k0.value));
       default:
-        return call(source(op.a));  // copy, reciprocal, norm_stats
+        return call(source(op.a) + on);  // transpose, copy, reciprocal, norm_stats
     }
   }
 

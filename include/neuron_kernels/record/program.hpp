@@ -58,6 +58,15 @@ struct SourceLine {
   bool operator==(const SourceLine&) const { return true; }
 };
 
+/// Where a tile is kept: chosen by the allocator, none before.
+/// Says nothing about what the Program does: all are equal.
+struct Placement {
+  int buffers = 0;  // rotating copies of the tile or array, so that iterations overlap; 0: not placed
+  int offset = 0;   // of the first: bytes into each partition of SBUF or PSUM
+  int stride = 0;   // bytes from one to the next: the elements of an array, then the copies
+  bool operator==(const Placement&) const { return true; }
+};
+
 /// An argument of the kernel in device memory.
 struct Tensor {
   std::string name{};
@@ -79,6 +88,7 @@ struct TileDecl {
   bool is_array = false;
   std::int64_t count = 1;
   SourceLine where{};
+  Placement placed{};
   bool operator==(const TileDecl&) const = default;
 };
 
@@ -135,6 +145,7 @@ enum class OpCode : std::uint8_t {
   sbuf,
   psum,
   sbuf_array,
+  psum_array,
   input_array,
   staged,
   load,
@@ -146,15 +157,18 @@ enum class OpCode : std::uint8_t {
   store_transposed,
   matmul,
   transposed,
+  transpose,
   fill,
   copy,
   reduce,
   tensor_tensor,
   tensor_scalar,
   tensor_scalar_pair,
+  tensor_scalar_reduce,
   scalar_tensor_tensor,
   activate,
   reciprocal,
+  scan,
   norm_stats,
   causal_mask
 };
@@ -165,6 +179,7 @@ constexpr const char* name_of(OpCode code) {
                                    "sbuf",
                                    "psum",
                                    "sbuf_array",
+                                   "psum_array",
                                    "input_array",
                                    "staged",
                                    "load",
@@ -176,15 +191,18 @@ constexpr const char* name_of(OpCode code) {
                                    "store_transposed",
                                    "matmul",
                                    "transposed",
+                                   "transpose",
                                    "fill",
                                    "copy",
                                    "reduce",
                                    "tensor_tensor",
                                    "tensor_scalar",
                                    "tensor_scalar",
+                                   "tensor_scalar_reduce",
                                    "scalar_tensor_tensor",
                                    "activate",
                                    "reciprocal",
+                                   "scan",
                                    "norm_stats",
                                    "causal_mask"};
   return names[static_cast<int>(code)];
@@ -200,11 +218,13 @@ struct Op {
   Alu op0 = Alu::add, op1 = Alu::add;
   Act act = Act::identity;
   Scalar k0{}, k1{};                // tensor_scalar, scalar_tensor_tensor; activate: scale, bias;
-                                    // fill, causal_mask: value
-  TileSlice row_sum{};              // activate
+                                    // fill, causal_mask: value; scan: initial
+  TileSlice column{};               // activate: row_sum; tensor_scalar_reduce: what it reduces to
   Condition accumulate{};           // matmul
   ExprId query = none, key = none;  // causal_mask
   int reads = 1;                    // load*
+  Dge dge = Dge::automatic;         // load*, store*
+  Engine engine = Engine::automatic;
   SourceLine where{};
   bool operator==(const Op&) const = default;
 };

@@ -12,8 +12,7 @@
 
 #include "neuron_kernels/core/target.hpp"
 #include "neuron_kernels/core/tile_rules.hpp"
-#include "neuron_kernels/record/handles.hpp"
-#include "neuron_kernels/record/loops.hpp"
+#include "neuron_kernels/record/appender.hpp"
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 
@@ -21,7 +20,7 @@ namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 ///     Recorder nc(trn2);
 ///     kernel(nc, {.q = nc.hbm("q", f32, {1024, 64}), ...});
 ///     print(nc.program(), std::cout);
-class Recorder : public record::Loops {
+class Recorder : public record::Appender {
  public:
   using Index = record::Index;
   using Cond = record::Cond;
@@ -30,7 +29,7 @@ class Recorder : public record::Loops {
   using TileArray = record::TileArray;
 
   /// limits: what nc.limits() tells the kernel; kept as a copy.
-  explicit Recorder(const Limits& limits) : Loops(limits) {}
+  explicit Recorder(const Limits& limits) : Appender(limits) {}
 
   /// What has been recorded; complete once the kernel has returned.
   const Program& program() const { return state_.program; }
@@ -54,13 +53,20 @@ class Recorder : public record::Loops {
   Tile sbuf(const char* name, int p, int f, DType dtype, const Where& where = Where::current()) {
     return make(OpCode::sbuf, {.name = name, .p = p, .f = f, .dtype = dtype}, where);
   }
-  Tile psum(const char* name, int p, int f, const Where& where = Where::current()) {
-    return make(OpCode::psum, {.name = name, .p = p, .f = f, .space = Space::psum}, where);
+  Tile psum(const char* name, int p, int f, DType dtype = DType::f32, const Where& where = Where::current()) {
+    return make(OpCode::psum, {.name = name, .p = p, .f = f, .dtype = dtype, .space = Space::psum}, where);
   }
   TileArray sbuf_array(const char* name, std::int64_t n, int p, int f, DType dtype,
                        const Where& where = Where::current()) {
     return make_array(OpCode::sbuf_array,
                       {.name = name, .p = p, .f = f, .dtype = dtype, .is_array = true, .count = n}, where);
+  }
+  TileArray psum_array(const char* name, std::int64_t n, int p, int f, DType dtype = DType::f32,
+                       const Where& where = Where::current()) {
+    return make_array(
+        OpCode::psum_array,
+        {.name = name, .p = p, .f = f, .dtype = dtype, .space = Space::psum, .is_array = true, .count = n},
+        where);
   }
   TileArray input_array(const char* name, std::int64_t n, int p, int f, DType dtype,
                         const Where& where = Where::current()) {
@@ -105,15 +111,17 @@ class Recorder : public record::Loops {
     fill_element(OpCode::load_transposed_element, array, i, src, src.matrix_cols(), src.matrix_rows(),
                  options, where);
   }
-  void store(const Hbm& dst, const Tile& src, const Where& where = Where::current()) {
+  void store(const Hbm& dst, const Tile& src, StoreOptions options = {},
+             const Where& where = Where::current()) {
     check("store", dst, src, where);
     tile_rules::transfer("store", src, dst.matrix_rows(), dst.matrix_cols(), where);
-    stored(OpCode::store, dst, src, where);
+    stored(OpCode::store, dst, src, options, where);
   }
-  void store_transposed(const Hbm& dst, const Tile& src, const Where& where = Where::current()) {
+  void store_transposed(const Hbm& dst, const Tile& src, StoreOptions options = {},
+                        const Where& where = Where::current()) {
     check("store_transposed", dst, src, where);
     tile_rules::transfer("store_transposed", src, dst.matrix_cols(), dst.matrix_rows(), where);
-    stored(OpCode::store_transposed, dst, src, where);
+    stored(OpCode::store_transposed, dst, src, options, where);
   }
 
   void matmul(const Tile& dst, const Tile& stationary, const Tile& moving,
@@ -135,38 +143,51 @@ class Recorder : public record::Loops {
     last().a = src.use();
     return dst;
   }
-  void fill(const Tile& dst, float value, const Where& where = Where::current()) {
+  void transpose(const Tile& dst, const Tile& src, EngineOptions options = {},
+                 const Where& where = Where::current()) {
+    check("transpose", dst, src, where);
+    tile_rules::transpose(dst, src, where);
+    add(OpCode::transpose, where, dst, src).engine = options.engine;
+  }
+  void fill(const Tile& dst, float value, EngineOptions options = {}, const Where& where = Where::current()) {
     check("fill", dst, where);
     tile_rules::writable(dst, "fill", where);
-    add(OpCode::fill, where, dst).k0.value = value;
+    Op& op = add(OpCode::fill, where, dst);
+    op.k0.value = value;
+    op.engine = options.engine;
   }
-  void copy(const Tile& dst, const Tile& src, const Where& where = Where::current()) {
+  void copy(const Tile& dst, const Tile& src, EngineOptions options = {},
+            const Where& where = Where::current()) {
     check("copy", dst, src, where);
     tile_rules::elementwise("copy", dst, src, where);
-    add(OpCode::copy, where, dst, src);
+    add(OpCode::copy, where, dst, src).engine = options.engine;
   }
   void reduce(const Tile& dst, Alu op, const Tile& src, const Where& where = Where::current()) {
     check("reduce", dst, src, where);
     tile_rules::reduce(dst, op, src, where);
     add(OpCode::reduce, where, dst, src).op0 = op;
   }
-  void tensor_tensor(const Tile& dst, const Tile& a, Alu op, const Tile& b,
+  void tensor_tensor(const Tile& dst, const Tile& a, Alu op0, const Tile& b, EngineOptions options = {},
                      const Where& where = Where::current()) {
     check("tensor_tensor", dst, a, b, where);
     tile_rules::elementwise("tensor_tensor", dst, a, b, where);
-    add(OpCode::tensor_tensor, where, dst, a, b).op0 = op;
+    Op& op = add(OpCode::tensor_tensor, where, dst, a, b);
+    op.op0 = op0;
+    op.engine = options.engine;
   }
   void tensor_scalar(const Tile& dst, const Tile& a, Alu op0, const Operand<Tile>& k0,
-                     const Where& where = Where::current()) {
+                     EngineOptions options = {}, const Where& where = Where::current()) {
     check("tensor_scalar", dst, a, where);
     tile_rules::elementwise("tensor_scalar", dst, a, where);
     check("tensor_scalar", k0, a, where);
     Op& op = add(OpCode::tensor_scalar, where, dst, a);
     op.op0 = op0;
     op.k0 = use(k0);
+    op.engine = options.engine;
   }
   void tensor_scalar(const Tile& dst, const Tile& a, Alu op0, const Operand<Tile>& k0, Alu op1,
-                     const Operand<Tile>& k1, const Where& where = Where::current()) {
+                     const Operand<Tile>& k1, EngineOptions options = {},
+                     const Where& where = Where::current()) {
     check("tensor_scalar", dst, a, where);
     tile_rules::elementwise("tensor_scalar", dst, a, where);
     check("tensor_scalar", k0, a, where);
@@ -176,6 +197,21 @@ class Recorder : public record::Loops {
     op.k0 = use(k0);
     op.op1 = op1;
     op.k1 = use(k1);
+    op.engine = options.engine;
+  }
+  void tensor_scalar_reduce(const Tile& dst, const Tile& a, Alu op0, const Operand<Tile>& k0, Alu op1,
+                            const Tile& column, const Where& where = Where::current()) {
+    check("tensor_scalar_reduce", dst, a, column, where);
+    tile_rules::elementwise("tensor_scalar_reduce", dst, a, where);
+    check("tensor_scalar_reduce", k0, a, where);
+    tile_rules::writable(column, "tensor_scalar_reduce", where);
+    tile_rules::column_of(column, a, "tensor_scalar_reduce", where);
+    tile_rules::reducing("tensor_scalar_reduce", op1, where);
+    Op& op = add(OpCode::tensor_scalar_reduce, where, dst, a);
+    op.op0 = op0;
+    op.k0 = use(k0);
+    op.op1 = op1;
+    op.column = column.use();
   }
   void scalar_tensor_tensor(const Tile& dst, const Tile& a, Alu op0, const Operand<Tile>& k, Alu op1,
                             const Tile& b, const Where& where = Where::current()) {
@@ -202,12 +238,22 @@ class Recorder : public record::Loops {
     op.act = f;
     op.k0 = use(options.scale);
     op.k1 = use(options.bias);
-    if (options.row_sum) op.row_sum = options.row_sum.use();
+    if (options.row_sum) op.column = options.row_sum.use();
   }
   void reciprocal(const Tile& dst, const Tile& src, const Where& where = Where::current()) {
     check("reciprocal", dst, src, where);
     tile_rules::elementwise("reciprocal", dst, src, where);
     add(OpCode::reciprocal, where, dst, src);
+  }
+  void scan(const Tile& dst, const Tile& a, Alu op0, const Operand<Tile>& initial, Alu op1, const Tile& b,
+            const Where& where = Where::current()) {
+    check("scan", dst, a, b, where);
+    tile_rules::elementwise("scan", dst, a, b, where);
+    check("scan", initial, a, where);
+    Op& op = add(OpCode::scan, where, dst, a, b);
+    op.op0 = op0;
+    op.k0 = use(initial);
+    op.op1 = op1;
   }
   void norm_stats(const Tile& dst, const Tile& src, const Where& where = Where::current()) {
     check("norm_stats", dst, src, where);
@@ -235,141 +281,6 @@ class Recorder : public record::Loops {
  private:
   using Op = record::Op;
   using OpCode = record::OpCode;
-
-  void check(const char* op, const Tile& tile, const Where& where) const {
-    tile.usable(op, where);
-    own(op, tile.state(), where);
-  }
-  void check(const char* op, const Hbm& hbm, const Where& where) const {
-    hbm.matrix(op, where);
-    own(op, hbm.state(), where);
-  }
-  void check(const char* op, const Tile& a, const Tile& b, const Where& where) const {
-    check(op, a, where);
-    check(op, b, where);
-  }
-  void check(const char* op, const Tile& a, const Tile& b, const Tile& c, const Where& where) const {
-    check(op, a, b, where);
-    check(op, c, where);
-  }
-  void check(const char* op, const Hbm& hbm, const Tile& tile, const Where& where) const {
-    check(op, hbm, where);
-    check(op, tile, where);
-  }
-  void check(const char* op, const Operand<Tile>& k, const Tile& src, const Where& where) const {
-    if (!k.is_tile()) return;
-    check(op, k.tile(), where);
-    tile_rules::column_of(k.tile(), src, op, where);
-  }
-  void own(const char* op, const record::State* state, const Where& where) const {
-    if (state != &state_)
-      tile_error(where, op, "a tile or tensor of another Recorder; record one kernel with one Recorder");
-  }
-
-  record::Scalar use(const Operand<Tile>& k) const {
-    return k.is_tile() ? record::Scalar{0.f, k.tile().use()} : record::Scalar{k.value()};
-  }
-
-  Op& last() { return state_.program.ops.back(); }
-  Op& add(OpCode code, const Where& where) {
-    Op op;
-    op.code = code;
-    op.where = line(where);
-    state_.program.ops.push_back(op);
-    return last();
-  }
-  Op& add(OpCode code, const Where& where, const Tile& dst) {
-    Op& op = add(code, where);
-    op.dst = dst.use();
-    return op;
-  }
-  Op& add(OpCode code, const Where& where, const Tile& dst, const Tile& a) {
-    Op& op = add(code, where, dst);
-    op.a = a.use();
-    return op;
-  }
-  Op& add(OpCode code, const Where& where, const Tile& dst, const Tile& a, const Tile& b) {
-    Op& op = add(code, where, dst, a);
-    op.b = b.use();
-    return op;
-  }
-
-  int declare(OpCode code, record::TileDecl decl, const Where& where) {
-    tile_rules::fresh(decl.name.c_str(), decl.p, decl.f, where);
-    decl.where = line(where);
-    state_.program.tiles.push_back(std::move(decl));
-    state_.tile_alive.push_back(true);
-    state_.elements.emplace_back();
-    record::TileSlice dst;
-    dst.tile = static_cast<int>(state_.program.tiles.size()) - 1;
-    dst.p = state_.program.tiles.back().p;
-    dst.f = state_.program.tiles.back().f;
-    add(code, where).dst = dst;
-    return dst.tile;
-  }
-  Tile make(OpCode code, record::TileDecl decl, const Where& where) {
-    return {state_, declare(code, std::move(decl), where)};
-  }
-  TileArray make_array(OpCode code, record::TileDecl decl, const Where& where) {
-    if (decl.count < 0)
-      tile_error(where, record::name_of(code),
-                 text(decl.name, " of ", decl.count, " tiles; allowed are 0 or more"));
-    const std::int64_t count = decl.count;
-    const bool input = decl.read_only;
-    const int tile = declare(code, std::move(decl), where);
-    if (input) state_.elements.back().resize(static_cast<std::size_t>(count));
-    return {state_, tile};
-  }
-
-  Tile loaded(OpCode code, const char* name, const Hbm& src, int p, int f, LoadOptions options,
-              const Where& where) {
-    const Tile dst =
-        make(code, {.name = name, .p = p, .f = f, .dtype = src.dtype(), .read_only = true}, where);
-    last().reads = options.reads;
-    read(src);
-    return dst;
-  }
-  void read(const Hbm& src) {
-    last().hbm = src.use();
-    record::nth(state_.program.tensors, last().hbm.tensor).read = true;
-  }
-  void stored(OpCode code, const Hbm& dst, const Tile& src, const Where& where) {
-    add(code, where).a = src.use();
-    last().hbm = dst.use();
-    record::nth(state_.program.tensors, last().hbm.tensor).written = true;
-  }
-
-  void fill_element(OpCode code, const TileArray& array, const Index& i, const Hbm& src, int p, int f,
-                    LoadOptions options, const Where& where) {
-    const char* name = record::name_of(code);
-    if (array.state_ == nullptr) tile_error(where, name, "a tile array that is not given");
-    own(name, array.state_, where);
-    const record::TileDecl& slot = record::nth(state_.program.tiles, array.tile_);
-    if (!record::nth(state_.tile_alive, array.tile_)) {
-      tile_error(
-          where, name,
-          text("array ", slot.name, " belongs to a loop iteration that has ended; make it outside the loop"));
-    }
-    if (!slot.read_only)
-      tile_error(where, name,
-                 text("into array ", slot.name, " made by sbuf_array; load into one made by input_array"));
-    record::inside(name, text("the tiles of array ", slot.name), i, 1, slot.count, where);
-    tile_rules::fits(name, {slot.name.c_str(), slot.p, slot.f, slot.dtype, slot.space, true}, p, f,
-                     src.dtype(), where);
-    const record::Bounds b = i.bounds();
-    std::vector<record::State::Shape>& shapes = record::nth(state_.elements, array.tile_);
-    const std::int64_t first = std::max<std::int64_t>(b.lo, 0),
-                       past = std::min<std::int64_t>(b.hi + 1, slot.count);
-    for (std::int64_t k = first; k < past; k += b.step != 0 ? b.step : 1) record::nth(shapes, k) = {p, f};
-    record::TileSlice dst;
-    dst.tile = array.tile_;
-    dst.element = i.use(state_.pool, state_.program.exprs);
-    dst.p = p;
-    dst.f = f;
-    add(code, where).dst = dst;
-    last().reads = options.reads;
-    read(src);
-  }
 };
 
 }  // namespace neuron_kernels::inline NEURON_KERNELS_ABI

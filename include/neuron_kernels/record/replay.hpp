@@ -151,7 +151,8 @@ class Replay {
 
   void execute(const Op& op) {
     const int made = op.dst.tile;
-    const LoadOptions options{.reads = op.reads};
+    const LoadOptions options{.reads = op.reads, .dge = op.dge};
+    const EngineOptions on{.engine = op.engine};
     const auto name = [&] { return nth(program_.tiles, made).name.c_str(); };
     const auto array = [&]() -> auto& { return *nth(arrays_, made); };
     switch (op.code) {
@@ -162,11 +163,16 @@ class Replay {
         nth(tiles_, made) = nc_.sbuf(name(), op.dst.p, op.dst.f, nth(program_.tiles, made).dtype);
         return;
       case OpCode::psum:
-        nth(tiles_, made) = nc_.psum(name(), op.dst.p, op.dst.f);
+        nth(tiles_, made) = nc_.psum(name(), op.dst.p, op.dst.f, nth(program_.tiles, made).dtype);
         return;
       case OpCode::sbuf_array: {
         const TileDecl& d = nth(program_.tiles, made);
         nth(arrays_, made).emplace(nc_.sbuf_array(name(), d.count, d.p, d.f, d.dtype));
+        return;
+      }
+      case OpCode::psum_array: {
+        const TileDecl& d = nth(program_.tiles, made);
+        nth(arrays_, made).emplace(nc_.psum_array(name(), d.count, d.p, d.f, d.dtype));
         return;
       }
       case OpCode::input_array: {
@@ -193,10 +199,10 @@ class Replay {
         nc_.load_transposed(array(), index(op.dst.element), hbm(op.hbm), options);
         return;
       case OpCode::store:
-        nc_.store(hbm(op.hbm), tile(op.a));
+        nc_.store(hbm(op.hbm), tile(op.a), {.dge = op.dge});
         return;
       case OpCode::store_transposed:
-        nc_.store_transposed(hbm(op.hbm), tile(op.a));
+        nc_.store_transposed(hbm(op.hbm), tile(op.a), {.dge = op.dge});
         return;
       case OpCode::matmul:
         nc_.matmul(tile(op.dst), tile(op.a), tile(op.b),
@@ -205,24 +211,31 @@ class Replay {
       case OpCode::transposed:
         nth(tiles_, made) = nc_.transposed(tile(op.a));
         return;
+      case OpCode::transpose:
+        nc_.transpose(tile(op.dst), tile(op.a), on);
+        return;
       case OpCode::fill:
-        nc_.fill(tile(op.dst), op.k0.value);
+        nc_.fill(tile(op.dst), op.k0.value, on);
         return;
       case OpCode::copy:
-        nc_.copy(tile(op.dst), tile(op.a));
+        nc_.copy(tile(op.dst), tile(op.a), on);
         return;
       case OpCode::reduce:
         nc_.reduce(tile(op.dst), op.op0, tile(op.a));
         return;
       case OpCode::tensor_tensor:
-        nc_.tensor_tensor(tile(op.dst), tile(op.a), op.op0, tile(op.b));
+        nc_.tensor_tensor(tile(op.dst), tile(op.a), op.op0, tile(op.b), on);
         return;
       case OpCode::tensor_scalar:
-        nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand());
+        nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), on);
         return;
       case OpCode::tensor_scalar_pair:
         nc_.tensor_scalar(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), op.op1,
-                          scalar(op.k1).operand());
+                          scalar(op.k1).operand(), on);
+        return;
+      case OpCode::tensor_scalar_reduce:
+        nc_.tensor_scalar_reduce(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), op.op1,
+                                 tile(op.column));
         return;
       case OpCode::scalar_tensor_tensor:
         nc_.scalar_tensor_tensor(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), op.op1,
@@ -231,12 +244,15 @@ class Replay {
       case OpCode::activate: {
         const HeldScalar scale = scalar(op.k0), bias = scalar(op.k1);
         ActivateOptions<Tile> o{.scale = scale.operand(), .bias = bias.operand()};
-        if (op.row_sum.given()) o.row_sum = tile(op.row_sum);
+        if (op.column.given()) o.row_sum = tile(op.column);
         nc_.activate(tile(op.dst), op.act, tile(op.a), o);
         return;
       }
       case OpCode::reciprocal:
         nc_.reciprocal(tile(op.dst), tile(op.a));
+        return;
+      case OpCode::scan:
+        nc_.scan(tile(op.dst), tile(op.a), op.op0, scalar(op.k0).operand(), op.op1, tile(op.b));
         return;
       case OpCode::norm_stats:
         nc_.norm_stats(tile(op.dst), tile(op.a));
