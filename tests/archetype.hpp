@@ -79,6 +79,7 @@ class Tile {
   DType dtype() const { return DType::f32; }
   Tile free(Index, int) const { return {}; }
   Tile partitions(Index, int) const { return {}; }
+  Tile every(int, Index) const { return {}; }
 };
 
 class TileArray {
@@ -155,7 +156,7 @@ class Core {
   void transpose(Tile, Tile, nk::EngineOptions = {}) {}
   void fill(Tile, float, nk::EngineOptions = {}) {}
   void copy(Tile, Tile, nk::EngineOptions = {}) {}
-  void reduce(Tile, Alu, Tile) {}
+  void reduce(Tile, Alu, Tile, nk::ReduceOptions = {}) {}
   void tensor_tensor(Tile, Tile, Alu, Tile, nk::EngineOptions = {}) {}
   void tensor_scalar(Tile, Tile, Alu, Scalar, nk::EngineOptions = {}) {}
   void tensor_scalar(Tile, Tile, Alu, Scalar, Alu, Scalar, nk::EngineOptions = {}) {}
@@ -165,7 +166,7 @@ class Core {
   void reciprocal(Tile, Tile) {}
   void scan(Tile, Tile, Alu, Scalar, Alu, Tile) {}
   void norm_stats(Tile, Tile) {}
-  Tile causal_mask(Tile, Index, Index, float) { return {}; }
+  Tile causal_mask(Tile, Index, Index, float, nk::MaskOptions = {}) { return {}; }
 };
 
 static_assert(nk::Target<Core>);

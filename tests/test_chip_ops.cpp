@@ -108,6 +108,110 @@ TEST_CASE("tensor_scalar_reduce: the result and its maximum, minimum or sum befo
   }
 }
 
+TEST_CASE("every: each n-th free element, read and written, as a part of a part") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    on_host(
+        "every", dtype, {5, 12}, {5, 4},
+        [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
+          const auto odd = nc.load("x", x).every(2, 1);  // 1 3 5 7 9 11
+          auto dst = nc.sbuf("dst", 5, 8, dtype);
+          nc.fill(dst, 9.f);
+          nc.copy(dst.every(4, 2), odd.free(1, 4).every(2, 1));  // 5 9
+          auto taken = nc.sbuf("taken", 5, 4, dtype);
+          nc.copy(taken, dst.free(2, 4).every(1, 0));
+          nc.store(y, taken);
+        },
+        [&](const Matrix& x, const Matrix& y, const Tensor&) {
+          for (Eigen::Index i = 0; i < 5; ++i) {
+            CHECK((y(i, 0) == x(i, 5) && y(i, 1) == 9 && y(i, 2) == 9 && y(i, 3) == 9));
+          }
+        });
+  }
+}
+
+TEST_CASE("every: the tensor engine writes and reads such parts") {
+  for (const Shape& s : shapes) {
+    const int k = static_cast<int>(s[0]), n = static_cast<int>(s[1]);
+    on_host(
+        "matmul", DType::f32, s, {n, n},
+        [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
+          const auto a = nc.load("a", x);
+          auto wide = nc.psum("wide", n, 3 * n);
+          nc.fill(wide, 0.f);
+          nc.matmul(wide.every(3, 1), a, a);
+          nc.matmul(wide.every(3, 1), a, a, {.accumulate = true});
+          auto moving = nc.sbuf("moving", k, 2 * n, DType::f32);
+          nc.fill(moving, 0.f);
+          nc.copy(moving.every(2, 1), a);
+          nc.matmul(wide.every(3, 2), a, moving.every(2, 1));
+          auto sum = nc.sbuf("sum", n, n, DType::f32);
+          nc.reduce(sum, Alu::add, wide);
+          nc.store(y, sum);
+        },
+        [&](const Matrix& x, const Matrix& y, const Tensor&) {
+          const Matrix want = 3. * x.transpose() * x, size = x.cwiseAbs().transpose() * x.cwiseAbs();
+          CHECK(((y - want).cwiseAbs().array() <= 3e-7 * static_cast<double>(k + 6) * size.array() + 1e-30)
+                    .all());
+        });
+  }
+}
+
+TEST_CASE("reduce: groups of neighbours in several blocks") {
+  for (const Alu op : {Alu::max, Alu::min, Alu::add}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const int blocks : {1, 3}) {
+        for (const int group : {1, 2, 5}) {
+          const int n = 4, p = 3;
+          on_host(
+              "reduce", dtype, {p, blocks * n * group}, {p, n},
+              [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
+                auto dst = nc.sbuf("dst", p, n, dtype);
+                nc.reduce(dst, op, nc.load("x", x), {.blocks = blocks});
+                nc.store(y, dst);
+              },
+              [&](const Matrix& x, const Matrix& y, const Tensor&) {
+                for (int i = 0; i < p; ++i) {
+                  for (int j = 0; j < n; ++j) {
+                    double want = x(i, j * group), size = 0;
+                    for (int b = 0; b < blocks; ++b) {
+                      for (int e = 0; e < group; ++e) {
+                        const double v = x(i, (b * n + j) * group + e);
+                        size += std::abs(v);
+                        if (b == 0 && e == 0) continue;
+                        want = op == Alu::add   ? want + v
+                               : op == Alu::max ? std::max(want, v)
+                                                : std::min(want, v);
+                      }
+                    }
+                    CHECK(std::abs(y(i, j) - want) <= (dtype == DType::f32 ? 0x1p-20 : 0x1p-8) * size);
+                  }
+                }
+              });
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("causal_mask with keys on partitions hides what the other way round hides") {
+  for (const int query : {0, 3, 40}) {
+    for (const int key : {0, 2, 5, 60}) {
+      on_host(
+          "causal_mask", DType::f32, {13, 9}, {9, 13},
+          [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
+            auto s = nc.sbuf("s", 13, 9, DType::f32);
+            nc.copy(s, nc.load("x", x));
+            nc.store_transposed(y, nc.causal_mask(s, query, key, -5.f, {.keys = nk::KeyAxis::partition}));
+          },
+          [&](const Matrix& x, const Matrix& y, const Tensor&) {
+            for (int q = 0; q < 9; ++q) {
+              for (int k = 0; k < 13; ++k) CHECK(y(q, k) == (key + k > query + q ? -5. : x(k, q)));
+            }
+          });
+    }
+  }
+}
+
 template <class F>
 void rejected(const F& f, const char* message) {
   const auto on = [&](auto& nc) {
@@ -132,6 +236,13 @@ TEST_CASE("chip ops: what both targets reject") {
            "it must be [3, 4] f32");
   rejected([](auto& nc) { nc.transpose(nc.sbuf("d", 3, 4, DType::f32), nc.psum("s", 4, 3)); },
            "a transpose reads SBUF");
+  rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(2, 0); }, "it must divide 3");
+  rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(0, 0); }, "it must divide 3");
+  rejected(
+      [](auto& nc) {
+        nc.reduce(nc.sbuf("d", 4, 2, DType::f32), Alu::add, nc.sbuf("s", 4, 6, DType::f32), {.blocks = 2});
+      },
+      "a multiple of blocks * 2");
   rejected(
       [](auto& nc) {
         auto t = nc.sbuf("t", 4, 3, DType::f32);

@@ -47,6 +47,18 @@ struct StoreOptions {
   Dge dge = Dge::automatic;
 };
 
+/// reduce: how many blocks of src, one after another along the free dimension, meet in dst.
+struct ReduceOptions {
+  int blocks = 1;
+};
+
+/// Along which dimension of a tile of scores its keys run; queries run along the other.
+enum class KeyAxis : std::uint8_t { free, partition };
+
+struct MaskOptions {
+  KeyAxis keys = KeyAxis::free;
+};
+
 /// For ops that more than one engine can do.
 struct EngineOptions {
   Engine engine = Engine::automatic;
@@ -73,7 +85,8 @@ struct ActivateOptions {
 //                 rank 2 also has rows(begin, n), cols(begin, n), transposed().
 //                 dim(d) is its size, dtype() its type; false if not given.
 //   T::Tile       [p partitions, f free elements] in SBUF or PSUM: p(), f(), dtype();
-//                 free(begin, n) and partitions(begin, n) are views of a part; false if not given.
+//                 free(begin, n) and partitions(begin, n) are views of a part; every(n, begin) of every n-th
+//                 free element from `begin` (Index, less than n) on, n dividing f; false if not given.
 //   T::TileArray  tiles of one shape: array[i] with an Index.
 //   T::Span       what tiles() and programs() yield: index (Index, counts from 0), begin (Index), size (int).
 //   Sizes of tiles and of parts (p, f; n of rows, cols, free, partitions) are int.
@@ -119,8 +132,9 @@ struct ActivateOptions {
 //                                        on the tensor engine, in SBUF by DMA     nisa.dma_transpose
 //   fill(dst, value) *                                                            nisa.memset
 //   copy(dst, src) *                                                              nisa.tensor_copy
-//   reduce(dst, op, src)                 dst[i, 0] = op over j of src[i, j];      nisa.tensor_reduce
-//                                        add, max, min
+//   reduce(dst, op, src, {.blocks = 1})  add, max, min of src [p, blocks * n * g] nisa.tensor_reduce
+//                                        into dst [p, n]: dst[i, j] = op over b < blocks, e < g
+//                                        of src[i, (b n + j) g + e]; to a column: over all
 //   tensor_tensor(dst, a, op, b) *       dst = a op b, element by element         nisa.tensor_tensor
 //   tensor_scalar(dst, a, op0, k0) *     dst = a op0 k0                           nisa.tensor_scalar
 //   tensor_scalar(dst, a, op0, k0, op1, k1) *                                     nisa.tensor_scalar
@@ -138,9 +152,10 @@ struct ActivateOptions {
 //                                        r = dst[i, j - 1] before rounding, initial for j = 0
 //   norm_stats(dst, src)                 dst [p, 2] f32: mean and variance        nisa.bn_stats, bn_aggr
 //                                        (divided by f) of each row
-//   causal_mask(tile, q, k, value)       -> tile with value at [i, j] where       nisa.affine_select
-//                                        k + j > q + i (q, k: Index);
-//                                        may be the same memory as tile
+//   causal_mask(tile, q, k, value, {.keys = KeyAxis::free})                       nisa.affine_select
+//                                        -> tile with value at [i, j] where k + j > q + i
+//                                        (q, k: Index), with keys on partitions where
+//                                        k + i > q + j; may be the same memory as tile
 
 /// A kernel is `template <Target T> void kernel(T& nc, ...)`.
 /// tests/archetype.hpp has exactly this and no more.
@@ -176,7 +191,7 @@ concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typen
   nc.transpose(tile, tile, EngineOptions{});
   nc.fill(tile, k, EngineOptions{});
   nc.copy(tile, tile, EngineOptions{});
-  nc.reduce(tile, Alu::max, tile);
+  nc.reduce(tile, Alu::max, tile, ReduceOptions{});
   nc.tensor_tensor(tile, tile, Alu::add, tile, EngineOptions{});
   nc.tensor_scalar(tile, tile, Alu::add, k, EngineOptions{});
   nc.tensor_scalar(tile, tile, Alu::add, tile, Alu::multiply, k, EngineOptions{});
@@ -186,7 +201,8 @@ concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typen
   nc.reciprocal(tile, tile);
   nc.scan(tile, tile, Alu::multiply, k, Alu::add, tile);
   nc.norm_stats(tile, tile);
-  { nc.causal_mask(tile, i, i, k) } -> std::same_as<typename T::Tile>;
+  { nc.causal_mask(tile, i, i, k, MaskOptions{}) } -> std::same_as<typename T::Tile>;
+  { tile.every(n, i) } -> std::same_as<typename T::Tile>;
 };
 
 }  // namespace neuron_kernels::inline NEURON_KERNELS_ABI

@@ -48,6 +48,12 @@ inline void column_of(const TileInfo& column, const TileInfo& src, const char* o
   }
 }
 
+inline void every(const TileInfo& src, int n, const Where& where) {
+  if (n < 1 || src.f % n != 0) {
+    tile_error(where, "every", text(n, " of ", describe(src), "; it must divide ", src.f, ", the free size"));
+  }
+}
+
 inline void transposed(const TileInfo& src, const Where& where) {
   if (src.space == Space::psum) {
     tile_error(where, "transposed",
@@ -104,10 +110,17 @@ inline void reducing(const char* op, Alu alu, const Where& where) {
     tile_error(where, op, text("operator ", name_of(alu), "; allowed are add, max and min"));
 }
 
-inline void reduce(const TileInfo& dst, Alu op, const TileInfo& src, const Where& where) {
+inline void reduce(const TileInfo& dst, Alu op, const TileInfo& src, const ReduceOptions& options,
+                   const Where& where) {
   writable(dst, "reduce", where);
-  column_of(dst, src, "reduce", where);
   reducing("reduce", op, where);
+  if (options.blocks < 1 || dst.p != src.p || src.f % (std::int64_t{dst.f} * options.blocks) != 0) {
+    tile_error(where, "reduce",
+               text("dst ", describe(dst), " for ", describe(src), " in ", options.blocks,
+                    " blocks; both must have the same partitions, and src a multiple of blocks * ", dst.f,
+                    " free elements"));
+  }
+  if (dst.f == 1) column_of(dst, src, "reduce", where);
 }
 
 /// dst = src^T of src's dtype.

@@ -109,6 +109,13 @@ class Tile {
     return t;
   }
 
+  Tile every(int n, Index begin, const Where& where = Where::current()) const {
+    tile_rules::every(info, n, where);
+    Tile t = free(begin, info.f / n);
+    t.f_step *= n;
+    return t;
+  }
+
   float* f32_data() const { return reinterpret_cast<float*>(data); }
   bool is_f32_rows() const { return storage == DType::f32 && (f_step == 1 || f() == 1); }
 

@@ -186,8 +186,19 @@ class Tile {
     usable("free", where);
     inside("free", text("the free elements of ", neuron_kernels::describe(*this)), begin, n, f_, where);
     Tile part = *this;
-    part.free_ = free_ + begin;
+    part.free_ = free_ + begin * step_;
     part.f_ = n;
+    return part;
+  }
+  Tile every(int n, const Index& begin, const Where& where = Where::current()) const {
+    usable("every", where);
+    tile_rules::every(*this, n, where);
+    inside("every", text("the first ", n, " free elements of ", neuron_kernels::describe(*this)), begin, 1, n,
+           where);
+    Tile part = *this;
+    part.free_ = free_ + begin * step_;
+    part.step_ = step_ * n;
+    part.f_ = f_ / n;
     return part;
   }
 
@@ -230,6 +241,7 @@ class Tile {
     s.free = expr(free_);
     s.p = p_;
     s.f = f_;
+    s.step = step_;
     return s;
   }
   const State* state() const { return state_; }
@@ -238,7 +250,7 @@ class Tile {
   const TileDecl& decl() const { return nth(state_->program.tiles, tile_); }
 
   State* state_ = nullptr;
-  int tile_ = none, p_ = 0, f_ = 0;
+  int tile_ = none, p_ = 0, f_ = 0, step_ = 1;
   bool mixed_ = false, empty_ = false;
   Index element_{}, partition_{}, free_{};
 };

@@ -123,7 +123,9 @@ class Printer {
     std::string s = nth(names_, t.tile);
     if (t.element != none) s += "[" + expr(t.element) + "]";
     if (t.partition == none) return s;
-    const std::string p = part(t.partition, t.p, d.p), f = part(t.free, t.f, d.f);
+    const std::string p = part(t.partition, t.p, d.p);
+    const std::string f =
+        t.step == 1 ? part(t.free, t.f, d.f) : expr(t.free) + " : +" + text(t.f) + " : " + text(t.step);
     return p == ":" && f == ":" ? s : s + "[" + p + ", " + f + "]";
   }
 
@@ -198,7 +200,8 @@ class Printer {
       case OpCode::fill:
         return call(", " + number(op.k0.value) + on);
       case OpCode::reduce:
-        return call(std::string(", ") + name_of(op.op0) + source(op.a));
+        return call(std::string(", ") + name_of(op.op0) + source(op.a) +
+                    (op.blocks != 1 ? ", blocks=" + text(op.blocks) : ""));
       case OpCode::tensor_tensor:
         return call(source(op.a) + step(op.op0, tile(op.b)) + on);
       case OpCode::tensor_scalar:
@@ -219,7 +222,8 @@ class Printer {
         return call(rest);
       }
       case OpCode::causal_mask:
-        return made(tile(op.a) + ", " + expr(op.query) + ", " + expr(op.key) + ", " + number(op.k0.value));
+        return made(tile(op.a) + ", " + expr(op.query) + ", " + expr(op.key) + ", " + number(op.k0.value) +
+                    (op.keys == KeyAxis::partition ? ", keys=partition" : ""));
       default:
         return call(source(op.a) + on);  // transpose, copy, reciprocal, norm_stats
     }

@@ -92,12 +92,13 @@ struct TileDecl {
   bool operator==(const TileDecl&) const = default;
 };
 
-/// Rows [partition, partition + p) and columns [free, free + f) of a tile
+/// Rows [partition, partition + p) and the f columns free, free + step, ... of a tile
 /// or of element `element` of an array.
 struct TileSlice {
   int tile = none;  // position in Program::tiles; none = not given
   ExprId element = none, partition = none, free = none;
   int p = 0, f = 0;
+  int step = 1;
   bool given() const { return tile != none; }
   bool operator==(const TileSlice&) const = default;
 };
@@ -222,6 +223,8 @@ struct Op {
   TileSlice column{};               // activate: row_sum; tensor_scalar_reduce: what it reduces to
   Condition accumulate{};           // matmul
   ExprId query = none, key = none;  // causal_mask
+  KeyAxis keys = KeyAxis::free;     // causal_mask
+  int blocks = 1;                   // reduce
   int reads = 1;                    // load*
   Dge dge = Dge::automatic;         // load*, store*
   Engine engine = Engine::automatic;

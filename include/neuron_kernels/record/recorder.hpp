@@ -162,10 +162,13 @@ class Recorder : public record::Appender {
     tile_rules::elementwise("copy", dst, src, where);
     add(OpCode::copy, where, dst, src).engine = options.engine;
   }
-  void reduce(const Tile& dst, Alu op, const Tile& src, const Where& where = Where::current()) {
+  void reduce(const Tile& dst, Alu op0, const Tile& src, ReduceOptions options = {},
+              const Where& where = Where::current()) {
     check("reduce", dst, src, where);
-    tile_rules::reduce(dst, op, src, where);
-    add(OpCode::reduce, where, dst, src).op0 = op;
+    tile_rules::reduce(dst, op0, src, options, where);
+    Op& op = add(OpCode::reduce, where, dst, src);
+    op.op0 = op0;
+    op.blocks = options.blocks;
   }
   void tensor_tensor(const Tile& dst, const Tile& a, Alu op0, const Tile& b, EngineOptions options = {},
                      const Where& where = Where::current()) {
@@ -261,7 +264,7 @@ class Recorder : public record::Appender {
     add(OpCode::norm_stats, where, dst, src);
   }
   Tile causal_mask(const Tile& src, const Index& query, const Index& key, float value,
-                   const Where& where = Where::current()) {
+                   MaskOptions options = {}, const Where& where = Where::current()) {
     check("causal_mask", src, where);
     tile_rules::writable(src, "causal_mask", where);
     if (!query.alive() || !key.alive())
@@ -275,6 +278,7 @@ class Recorder : public record::Appender {
     op.query = query.use(state_.pool, state_.program.exprs);
     op.key = key.use(state_.pool, state_.program.exprs);
     op.k0.value = value;
+    op.keys = options.keys;
     return dst;
   }
 

@@ -134,8 +134,18 @@ class Replay {
                                   : static_cast<Tile>((*nth(arrays_, t.tile))[index(t.element)]);
     if (t.partition != none && (!is_zero(t.partition) || t.p != part.p()))
       part = part.partitions(index(t.partition), t.p);
+    if (t.step != 1) return strided(part, t);
     if (t.free != none && (!is_zero(t.free) || t.f != part.f())) part = part.free(index(t.free), t.f);
     return part;
+  }
+
+  /// The largest multiple of t.step that the tile holds, every step-th of it from the offset within a step on,
+  /// and of these the part.
+  Tile strided(const Tile& whole, const TileSlice& t) {
+    const Index begin = index(t.free);
+    const int held = whole.f() / t.step;
+    const Tile part = whole.free(nc_.index(0), held * t.step).every(t.step, begin % t.step);
+    return part.free(begin / t.step, t.f);
   }
 
   /// A scalar operand with the tile to which it refers.
@@ -221,7 +231,7 @@ class Replay {
         nc_.copy(tile(op.dst), tile(op.a), on);
         return;
       case OpCode::reduce:
-        nc_.reduce(tile(op.dst), op.op0, tile(op.a));
+        nc_.reduce(tile(op.dst), op.op0, tile(op.a), {.blocks = op.blocks});
         return;
       case OpCode::tensor_tensor:
         nc_.tensor_tensor(tile(op.dst), tile(op.a), op.op0, tile(op.b), on);
@@ -258,7 +268,8 @@ class Replay {
         nc_.norm_stats(tile(op.dst), tile(op.a));
         return;
       case OpCode::causal_mask:
-        nth(tiles_, made) = nc_.causal_mask(tile(op.a), index(op.query), index(op.key), op.k0.value);
+        nth(tiles_, made) =
+            nc_.causal_mask(tile(op.a), index(op.query), index(op.key), op.k0.value, {.keys = op.keys});
         return;
     }
   }
