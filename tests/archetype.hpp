@@ -166,7 +166,8 @@ class Core {
   void reciprocal(Tile, Tile) {}
   void scan(Tile, Tile, Alu, Scalar, Alu, Tile) {}
   void norm_stats(Tile, Tile) {}
-  Tile causal_mask(Tile, Index, Index, float, nk::MaskOptions = {}) { return {}; }
+  Tile causal_mask(Tile, Index, Index, float) { return {}; }
+  void causal_select(Tile, Tile, Index, Index, float, nk::SelectOptions = {}) {}
 };
 
 static_assert(nk::Target<Core>);

@@ -140,8 +140,8 @@ void every_op(T& nc, const typename T::Hbm& x, const typename T::Hbm& y) {
     nc.store(y.at(b).rows(8 - b * 4, 4).cols(nc.index(0), 4), flat, {.dge = nk::Dge::none});
     nc.copy(flat.every(2, b), banks[b].every(2, 1 - b));
     nc.reduce(flat.free(nc.index(1), 2), Alu::add, banks[b], {.blocks = 2});
-    const auto by_key = nc.causal_mask(flat, nc.index(1), b, 3.f, {.keys = nk::KeyAxis::partition});
-    nc.store(y.at(b).rows(8 - b * 4, 4).cols(nc.index(4), 4), by_key);
+    nc.causal_select(flat, flat, nc.index(1), b, 3.f, {.keys = nk::KeyAxis::partition});
+    nc.store(y.at(b).rows(8 - b * 4, 4).cols(nc.index(4), 4), flat);
   }
 }
 

@@ -193,21 +193,32 @@ TEST_CASE("reduce: groups of neighbours in several blocks") {
   }
 }
 
-TEST_CASE("causal_mask with keys on partitions hides what the other way round hides") {
-  for (const int query : {0, 3, 40}) {
-    for (const int key : {0, 2, 5, 60}) {
-      on_host(
-          "causal_mask", DType::f32, {13, 9}, {9, 13},
-          [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
-            auto s = nc.sbuf("s", 13, 9, DType::f32);
-            nc.copy(s, nc.load("x", x));
-            nc.store_transposed(y, nc.causal_mask(s, query, key, -5.f, {.keys = nk::KeyAxis::partition}));
-          },
-          [&](const Matrix& x, const Matrix& y, const Tensor&) {
-            for (int q = 0; q < 9; ++q) {
-              for (int k = 0; k < 13; ++k) CHECK(y(q, k) == (key + k > query + q ? -5. : x(k, q)));
-            }
-          });
+TEST_CASE("causal_select: keys along either dimension, in place and not") {
+  for (const auto keys : {nk::KeyAxis::free, nk::KeyAxis::partition}) {
+    for (const int query : {0, 3, 40}) {
+      for (const int key : {0, 2, 5, 60}) {
+        for (const bool in_place : {false, true}) {
+          for (const DType dtype : {DType::f32, DType::bf16}) {
+            on_host(
+                "causal_select", dtype, {13, 9}, {13, 9},
+                [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
+                  auto s = nc.sbuf("s", 13, 18, dtype).every(2, 1), dst = nc.sbuf("dst", 13, 9, dtype);
+                  nc.copy(s, nc.load("x", x));
+                  nc.causal_select(in_place ? s : dst, s, query, key, -5.f, {.keys = keys});
+                  nc.store(y, in_place ? s : dst);
+                },
+                [&](const Matrix& x, const Matrix& y, const Tensor&) {
+                  for (int i = 0; i < 13; ++i) {
+                    for (int j = 0; j < 9; ++j) {
+                      const bool hidden =
+                          keys == nk::KeyAxis::free ? key + j > query + i : key + i > query + j;
+                      CHECK(y(i, j) == (hidden ? -5. : x(i, j)));
+                    }
+                  }
+                });
+          }
+        }
+      }
     }
   }
 }

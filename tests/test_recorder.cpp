@@ -217,7 +217,7 @@ TEST_CASE("recorder: every op is recorded once per call and comes out of a repla
   Recorder nc(nk::trn3);
   const auto x = nc.hbm("x", DType::f32, {2, 12, 8});
   every_op(nc, x, nc.hbm("y", DType::f32, {2, 12, 8}));
-  std::vector<bool> seen(static_cast<std::size_t>(OpCode::causal_mask) + 1, false);
+  std::vector<bool> seen(static_cast<std::size_t>(OpCode::causal_select) + 1, false);
   for (const auto& op : nc.program().ops) seen[static_cast<std::size_t>(op.code)] = true;
   seen[static_cast<std::size_t>(OpCode::load_transposed_element)] = true;  // in small_kernel
   CHECK(std::count(seen.begin(), seen.end(), false) == 0);

@@ -55,7 +55,7 @@ struct ReduceOptions {
 /// Along which dimension of a tile of scores its keys run; queries run along the other.
 enum class KeyAxis : std::uint8_t { free, partition };
 
-struct MaskOptions {
+struct SelectOptions {
   KeyAxis keys = KeyAxis::free;
 };
 
@@ -152,10 +152,12 @@ struct ActivateOptions {
 //                                        r = dst[i, j - 1] before rounding, initial for j = 0
 //   norm_stats(dst, src)                 dst [p, 2] f32: mean and variance        nisa.bn_stats, bn_aggr
 //                                        (divided by f) of each row
-//   causal_mask(tile, q, k, value, {.keys = KeyAxis::free})                       nisa.affine_select
-//                                        -> tile with value at [i, j] where k + j > q + i
-//                                        (q, k: Index), with keys on partitions where
-//                                        k + i > q + j; may be the same memory as tile
+//   causal_mask(tile, q, k, value)       -> tile with value at [i, j] where       nisa.affine_select
+//                                        k + j > q + i (q, k: Index);
+//                                        may be the same memory as tile
+//   causal_select(dst, src, q, k, value, {.keys = KeyAxis::free})                 nisa.affine_select
+//                                        dst = src with value where causal_mask has it;
+//                                        with keys on partitions where k + i > q + j
 
 /// A kernel is `template <Target T> void kernel(T& nc, ...)`.
 /// tests/archetype.hpp has exactly this and no more.
@@ -201,7 +203,8 @@ concept Target = requires(T& nc, typename T::Index i, typename T::Hbm hbm, typen
   nc.reciprocal(tile, tile);
   nc.scan(tile, tile, Alu::multiply, k, Alu::add, tile);
   nc.norm_stats(tile, tile);
-  { nc.causal_mask(tile, i, i, k, MaskOptions{}) } -> std::same_as<typename T::Tile>;
+  { nc.causal_mask(tile, i, i, k) } -> std::same_as<typename T::Tile>;
+  nc.causal_select(tile, tile, i, i, k, SelectOptions{});
   { tile.every(n, i) } -> std::same_as<typename T::Tile>;
 };
 

@@ -203,29 +203,32 @@ class Engines : public RowLoops {
     arena_.release(mark);
   }
 
-  Tile causal_mask(const Tile& tile, Index q, Index k, float value, MaskOptions options = {},
-                   const Where& where = Where::current()) {
-    tile_rules::writable(tile, "causal_mask", where);
-    if (options.keys ==
-        KeyAxis::partition) {  // key k + i: queries before it, the first k + i - q, do not see it
-      for (int i = 0; i < tile.p(); ++i) {
-        const auto hidden = static_cast<int>(std::clamp<Index>(k + i - q, 0, tile.f()));
-        if (hidden > 0) fill(tile.partitions(i, 1).free(0, hidden), value);
-      }
-      return tile;
-    }
+  Tile causal_mask(const Tile& tile, Index q, Index k, float value, const Where& where = Where::current()) {
+    causal_select(tile, tile, q, k, value, {}, where);
+    return tile;
+  }
+
+  void causal_select(const Tile& dst, const Tile& src, Index q, Index k, float value,
+                     SelectOptions options = {}, const Where& where = Where::current()) {
+    tile_rules::elementwise("causal_select", dst, src, where);
+    // Hidden are the elements before (keys on partitions) or after (keys along the row) one that moves on by
+    // one with each row.
+    const bool before = options.keys == KeyAxis::partition;
     for_rows<1>(
-        tile, {&tile},
+        dst, {&src},
         [&](RowsOut d, const RowsIn* s, int row, int rows, int n) {
           for (int i = 0; i < rows; ++i) {
-            const Index visible = std::clamp<Index>(q + row + i - k + 1, 0, n);
+            const Index cut = before ? k + row + i - q : q + row + i - k + 1;
+            const Index at = std::clamp<Index>(cut, 0, n);
             float* const to = d.data + i * d.step;
-            if (to != s[0].data + i * s[0].step) std::copy_n(s[0].data + i * s[0].step, visible, to);
-            std::fill(to + visible, to + n, value);
+            const float* const from = s[0].data + i * s[0].step;
+            const Index first = before ? at : 0, last = before ? n : at;
+            if (to != from) std::copy(from + first, from + last, to + first);
+            std::fill(to, to + first, value);
+            std::fill(to + last, to + n, value);
           }
         },
         false);
-    return tile;
   }
 
  protected:

@@ -153,6 +153,11 @@ class Printer {
     return "[" + text(d.p) + ", " + text(d.f) + "], " + name_of(d.dtype);
   }
 
+  std::string mask(const Op& op) const {
+    const std::string s = ", " + expr(op.query) + ", " + expr(op.key) + ", " + number(op.k0.value);
+    return op.keys == KeyAxis::partition ? s + ", keys=partition" : s;
+  }
+
   std::string statement(const Op& op) const {
     const std::string name = name_of(op.code);
     const auto made = [&](const std::string& rest) {
@@ -222,8 +227,9 @@ class Printer {
         return call(rest);
       }
       case OpCode::causal_mask:
-        return made(tile(op.a) + ", " + expr(op.query) + ", " + expr(op.key) + ", " + number(op.k0.value) +
-                    (op.keys == KeyAxis::partition ? ", keys=partition" : ""));
+        return made(tile(op.a) + mask(op));
+      case OpCode::causal_select:
+        return call(source(op.a) + mask(op));
       default:
         return call(source(op.a) + on);  // transpose, copy, reciprocal, norm_stats
     }

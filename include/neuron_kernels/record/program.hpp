@@ -171,7 +171,8 @@ enum class OpCode : std::uint8_t {
   reciprocal,
   scan,
   norm_stats,
-  causal_mask
+  causal_mask,
+  causal_select
 };
 
 constexpr const char* name_of(OpCode code) {
@@ -205,7 +206,8 @@ constexpr const char* name_of(OpCode code) {
                                    "reciprocal",
                                    "scan",
                                    "norm_stats",
-                                   "causal_mask"};
+                                   "causal_mask",
+                                   "causal_select"};
   return names[static_cast<int>(code)];
 }
 
@@ -219,11 +221,11 @@ struct Op {
   Alu op0 = Alu::add, op1 = Alu::add;
   Act act = Act::identity;
   Scalar k0{}, k1{};                // tensor_scalar, scalar_tensor_tensor; activate: scale, bias;
-                                    // fill, causal_mask: value; scan: initial
+                                    // fill, causal_*: value; scan: initial
   TileSlice column{};               // activate: row_sum; tensor_scalar_reduce: what it reduces to
   Condition accumulate{};           // matmul
-  ExprId query = none, key = none;  // causal_mask
-  KeyAxis keys = KeyAxis::free;     // causal_mask
+  ExprId query = none, key = none;  // causal_*
+  KeyAxis keys = KeyAxis::free;     // causal_select
   int blocks = 1;                   // reduce
   int reads = 1;                    // load*
   Dge dge = Dge::automatic;         // load*, store*

@@ -264,27 +264,37 @@ class Recorder : public record::Appender {
     add(OpCode::norm_stats, where, dst, src);
   }
   Tile causal_mask(const Tile& src, const Index& query, const Index& key, float value,
-                   MaskOptions options = {}, const Where& where = Where::current()) {
+                   const Where& where = Where::current()) {
     check("causal_mask", src, where);
     tile_rules::writable(src, "causal_mask", where);
-    if (!query.alive() || !key.alive())
-      tile_error(where, "causal_mask", "an Index of a loop that has ended; use an Index of an open loop");
     const TileInfo t = src;
     const Tile dst =
         make(OpCode::causal_mask,
              {.name = std::string(t.name) + "_masked", .p = t.p, .f = t.f, .dtype = t.dtype}, where);
-    Op& op = last();
-    op.a = src.use();
-    op.query = query.use(state_.pool, state_.program.exprs);
-    op.key = key.use(state_.pool, state_.program.exprs);
-    op.k0.value = value;
-    op.keys = options.keys;
+    last().a = src.use();
+    select(query, key, value, where);
     return dst;
+  }
+  void causal_select(const Tile& dst, const Tile& src, const Index& query, const Index& key, float value,
+                     SelectOptions options = {}, const Where& where = Where::current()) {
+    check("causal_select", dst, src, where);
+    tile_rules::elementwise("causal_select", dst, src, where);
+    add(OpCode::causal_select, where, dst, src).keys = options.keys;
+    select(query, key, value, where);
   }
 
  private:
   using Op = record::Op;
   using OpCode = record::OpCode;
+
+  void select(const Index& query, const Index& key, float value, const Where& where) {
+    Op& op = last();
+    if (!query.alive() || !key.alive())
+      tile_error(where, name_of(op.code), "an Index of a loop that has ended; use an Index of an open loop");
+    op.query = query.use(state_.pool, state_.program.exprs);
+    op.key = key.use(state_.pool, state_.program.exprs);
+    op.k0.value = value;
+  }
 };
 
 }  // namespace neuron_kernels::inline NEURON_KERNELS_ABI

@@ -268,8 +268,11 @@ class Replay {
         nc_.norm_stats(tile(op.dst), tile(op.a));
         return;
       case OpCode::causal_mask:
-        nth(tiles_, made) =
-            nc_.causal_mask(tile(op.a), index(op.query), index(op.key), op.k0.value, {.keys = op.keys});
+        nth(tiles_, made) = nc_.causal_mask(tile(op.a), index(op.query), index(op.key), op.k0.value);
+        return;
+      case OpCode::causal_select:
+        nc_.causal_select(tile(op.dst), tile(op.a), index(op.query), index(op.key), op.k0.value,
+                          {.keys = op.keys});
         return;
     }
   }
