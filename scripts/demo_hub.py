@@ -38,7 +38,9 @@ def by_registry(folder, progress):
         progress("pulling it back by version", None)
         figures["asked_for"] = f"{name}@{version.rpartition('.')[0]}"
         with timed(figures, "pull_ms", 1000):
-            pulled = json.loads(kernels(env, "pull", figures["asked_for"], "--python", sys.executable, "--json"))
+            # Named, because a PyTorch that was built for GPUs asks for their variants also where there is no GPU.
+            here = ("--python", sys.executable, "--backend", "cpu")
+            pulled = json.loads(kernels(env, "pull", figures["asked_for"], *here, "--json"))
     progress(None, None)
     figures["files_pushed"] = len(pushed["sent"])
     figures |= {key: pulled[key] for key in ("revision", "commit", "variant", "bytes")}
