@@ -41,15 +41,16 @@ inline Matrix scores(const AttentionHead& a) {
 /// softmax(scores) v per row and lse; a row without a visible key gives 0 and -inf.
 /// Bounds: every weight p = exp(s - m) has a relative error from its score and from exp, once more for each
 /// time the running maximum moved (at most once per `kv_tile` keys);
-/// p may be rounded to v's dtype before p v.
-inline AttentionResult attention(const AttentionHead& a, DType operand, double kv_tile = 16) {
+/// p may be rounded to v's dtype before p v, and what is added up to the sum of a row `term_roundings` times.
+inline AttentionResult attention(const AttentionHead& a, DType operand, double kv_tile = 16,
+                                 int term_roundings = 0) {
   const auto q_len = a.q.rows(), kv_len = a.k.rows();
   const Matrix s = scores(a);
   const Matrix qk_magnitude = a.q.cwiseAbs() * a.k.cwiseAbs().transpose();
   const Matrix v_magnitude = a.v.cwiseAbs();
   const double moves = std::ceil(static_cast<double>(kv_len) / kv_tile) + 1;
-  const double sum_error = gamma(static_cast<double>(kv_len) + 2 * moves + 4);
   const double p_rounding = operand == DType::f32 ? 0 : neuron_kernels::unit_roundoff(operand);
+  const double sum_error = gamma(static_cast<double>(kv_len) + 2 * moves + 4) + term_roundings * p_rounding;
   const double p_smallest = std::max(underflow, smallest_step(operand));
 
   AttentionResult r{exact(Matrix::Zero(q_len, a.v.cols())), exact(Matrix::Zero(q_len, 1))};

@@ -22,14 +22,25 @@ struct Attention {
   bool causal = false;
   nk::Executor* executor = &test::executor(0);
 
+  /// The call, or that of the other form, which returns what it left to this one.
+  using Call = std::int64_t (*)(nk::View, nk::ConstView, nk::ConstView, nk::ConstView,
+                                const nk::AttentionOptions&);
+  Call call = [](nk::View to, nk::ConstView of_q, nk::ConstView of_k, nk::ConstView of_v,
+                 const nk::AttentionOptions& options) -> std::int64_t {
+    nk::flash_attention(to, of_q, of_k, of_v, options);
+    return 0;
+  };
+  int term_roundings = 0;  // to the operands' dtype, of what it adds up to a row's sum
+
   struct Result {
     Tensor dst, lse;
+    std::int64_t redone = 0;
   };
   Result run() const {
     Result r{dst, lse};
-    nk::flash_attention(
-        r.dst.view(), q.view(), k.view(), v.view(),
-        {.scale = scale, .causal = causal, .bias = bias.view(), .lse = r.lse.view(), .executor = executor});
+    const nk::AttentionOptions options{
+        .scale = scale, .causal = causal, .bias = bias.view(), .lse = r.lse.view(), .executor = executor};
+    r.redone = call(r.dst.view(), q.view(), k.view(), v.view(), options);
     return r;
   }
 
@@ -73,14 +84,16 @@ inline std::string describe(const Attention& a) {
   return s;
 }
 
-/// The call on each page against the reference, head by head.
-inline void check_attention(const Attention& a, const std::string& more = "") {
+/// The call on each page against the reference, head by head. Returns what the last one left to flash_attention.
+inline std::int64_t check_attention(const Attention& a, const std::string& more = "") {
   const std::int64_t heads = a.q.dim(1), all = a.q.dim(0) * heads;
   std::vector<reference::AttentionResult> want;
   for (std::int64_t i = 0; i < all; ++i)
-    want.push_back(reference::attention(a.head(i / heads, i % heads), a.q.dtype()));
+    want.push_back(reference::attention(a.head(i / heads, i % heads), a.q.dtype(), 16, a.term_roundings));
+  std::int64_t redone = 0;
   on_each_page([&] {
     const Attention::Result got = a.run();
+    redone = got.redone;
     for (std::int64_t i = 0; i < all; ++i) {
       const auto& w = want[static_cast<std::size_t>(i)];
       check_near("flash_attention", nk::text(describe(a), more, ", head ", i), got.dst, i, w.dst);
@@ -90,6 +103,7 @@ inline void check_attention(const Attention& a, const std::string& more = "") {
                  reference::stored(w.lse, DType::f32));
     }
   });
+  return redone;
 }
 
 }  // namespace test

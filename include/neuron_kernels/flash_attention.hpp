@@ -86,6 +86,14 @@ V heads_as_queries(V v, std::int64_t kv_heads) {
   return v;
 }
 
+/// [batch, heads, n] as [batch, heads, n, 1].
+inline View as_columns(View v) {
+  if (!v.given()) return v;
+  v.layout.rank = 4;
+  v.layout.shape[3] = v.layout.stride[3] = 1;
+  return v;
+}
+
 /// Writes the result of queries that see no key at all.
 inline void fill_unseen(const View& dst, const View& lse) {
   const auto fill = [](const View& v, float value) {
@@ -151,11 +159,7 @@ inline void flash_attention(View dst, ConstView q, ConstView k, ConstView v,
                             const AttentionOptions& options = {}) {
   host::check_attention(dst, q, k, v, options);
   if (dst.layout.empty() && (!options.lse.given() || options.lse.layout.empty())) return;
-  View lse = options.lse;
-  if (lse.given()) {
-    lse.layout.rank = 4;
-    lse.layout.shape[3] = lse.layout.stride[3] = 1;
-  }
+  View lse = host::as_columns(options.lse);
   if (k.dim(2) == 0) return host::fill_unseen(dst, lse);
 
   ConstView bias = options.bias;

@@ -120,7 +120,6 @@ inline void reduce(const TileInfo& dst, Alu op, const TileInfo& src, const Reduc
                     " blocks; both must have the same partitions, and src a multiple of blocks * ", dst.f,
                     " free elements"));
   }
-  if (dst.f == 1) column_of(dst, src, "reduce", where);
 }
 
 /// dst = src^T of src's dtype.

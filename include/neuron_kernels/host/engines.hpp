@@ -58,7 +58,7 @@ class Engines : public RowLoops {
   void reduce(const Tile& dst, Alu op, const Tile& src, ReduceOptions options = {},
               const Where& where = Where::current()) {
     tile_rules::reduce(dst, op, src, options, where);
-    if (dst.f() > 1) return reduce_groups(dst, op, src, options.blocks);
+    if (dst.f() > 1 || dst.dtype() != DType::f32) return reduce_groups(dst, op, src, options.blocks);
     const Arena::Mark mark = arena_.mark();
     page_.reduce(op, {dst.f32_data(), dst.p_step}, f32_rows(src), src.p(), src.f());
     arena_.release(mark);
