@@ -247,7 +247,7 @@ TEST_CASE("chip ops: what both targets reject") {
            "it must be [3, 4] f32");
   rejected([](auto& nc) { nc.transpose(nc.sbuf("d", 3, 4, DType::f32), nc.psum("s", 4, 3)); },
            "a transpose reads SBUF");
-  rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(2, 0); }, "it must divide 3");
+  rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(2, 1); }, "it must divide 3");
   rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(0, 0); }, "it must divide 3");
   rejected(
       [](auto& nc) {

@@ -1,10 +1,7 @@
-// flash_attention_shared_shift: the meaning of flash_attention, whatever the scores are; what its guard sends
-// back; replay; every chip.
+// flash_attention_shared_shift: the meaning of flash_attention, whatever the scores are; what its guard sends back.
 #include "neuron_kernels/flash_attention_shared_shift.hpp"
 
 #include "attention.hpp"
-#include "neuron_kernels/record/recorder.hpp"
-#include "neuron_kernels/record/replay.hpp"
 
 namespace test {
 namespace {
@@ -126,56 +123,6 @@ TEST_CASE("flash_attention_shared_shift: bitwise the same for every number of th
   for (const int i : {1, 2}) {
     a.executor = &executor(i);
     check(a.run().dst.same_bits(one.dst), "flash_attention_shared_shift", "threads change bits");
-  }
-}
-
-TEST_CASE("flash_attention_shared_shift: recorded for each chip, replayed with the same bits") {
-  for (const nk::Limits* chip : {&nk::trn1, &nk::trn2, &nk::trn3}) {
-    for (const auto& [q_len, kv_len] :
-         {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {700, 900}, {512, 2048}, {130, 130}}) {
-      for (const bool causal : {false, true}) {
-        const nk::AttentionShape shape{1, 2, 1, q_len, kv_len, 64, 64};
-        const auto blocking = nk::SharedShiftBlocking::default_for(*chip, shape);
-        blocking.check(*chip);
-        const auto run = [&](auto& nc, const auto& h) {
-          using T = std::remove_reference_t<decltype(nc)>;
-          nk::SharedShiftArgs<T> args{
-              .q = h[0], .k = h[1], .v = h[2], .dst = h[3], .sums = h[4], .lse = h[5]};
-          args.scale = 0.125f, args.causal = causal;
-          shared_shift_attention_kernel(nc, args, blocking);
-        };
-        const std::vector<Shape> shapes = {{1, 2, q_len, 64}, {1, 1, kv_len, 64}, {1, 1, kv_len, 64},
-                                           {1, 2, q_len, 64}, {1, 2, q_len, 1},   {1, 2, q_len, 1}};
-        nk::Recorder recorder(*chip);
-        std::vector<nk::Recorder::Hbm> recorded;
-        for (std::size_t i = 0; i < shapes.size(); ++i)
-          recorded.push_back(recorder.hbm(nk::text("t", i), DType::f32, shapes[i]));
-        run(recorder, recorded);
-        Random random(5);
-        std::vector<Tensor> direct, replayed;
-        for (std::size_t i = 0; i < shapes.size(); ++i)
-          direct.push_back(i < 3 ? Tensor::normal(random, DType::f32, shapes[i])
-                                 : Tensor(DType::f32, shapes[i]));
-        replayed = direct;
-        const auto hbms = [](std::vector<Tensor>& tensors) {
-          std::vector<nk::Host::Hbm> h;
-          for (std::size_t i = 0; i < tensors.size(); ++i)
-            h.push_back(i < 3 ? nk::Host::Hbm(nk::ConstView(tensors[i].view()))
-                              : nk::Host::Hbm(tensors[i].view()));
-          return h;
-        };
-        nk::host::launch(&executor(0), 1, [&](nk::Host& nc) { run(nc, hbms(direct)); });
-        const std::vector<nk::Host::Hbm> to = hbms(replayed);
-        nk::host::launch(&executor(0), 1, [&](nk::Host& nc) {
-          nk::replay(recorder.program(), nc, std::span<const nk::Host::Hbm>(to));
-        });
-        for (std::size_t i = 3; i < shapes.size(); ++i) {
-          check(replayed[i].same_bits(direct[i]) && !direct[i].still_nan(), "shared_shift_attention",
-                nk::text(chip->chip, " ", q_len, " ", kv_len, causal ? " causal" : "", ": replay differs in ",
-                         i));
-        }
-      }
-    }
   }
 }
 

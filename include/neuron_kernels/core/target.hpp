@@ -86,7 +86,8 @@ struct ActivateOptions {
 //                 dim(d) is its size, dtype() its type; false if not given.
 //   T::Tile       [p partitions, f free elements] in SBUF or PSUM: p(), f(), dtype();
 //                 free(begin, n) and partitions(begin, n) are views of a part; every(n, begin) of every n-th
-//                 free element from `begin` (Index, less than n) on, n dividing f; false if not given.
+//                 free element from `begin` (Index, less than n) on, where n divides f or begin is 0;
+//                 false if not given.
 //   T::TileArray  tiles of one shape: array[i] with an Index.
 //   T::Span       what tiles() and programs() yield: index (Index, counts from 0), begin (Index), size (int).
 //   Sizes of tiles and of parts (p, f; n of rows, cols, free, partitions) are int.

@@ -48,10 +48,13 @@ inline void column_of(const TileInfo& column, const TileInfo& src, const char* o
   }
 }
 
-inline void every(const TileInfo& src, int n, const Where& where) {
-  if (n < 1 || src.f % n != 0) {
-    tile_error(where, "every", text(n, " of ", describe(src), "; it must divide ", src.f, ", the free size"));
+/// Returns how many elements there are; from_first: begin is 0.
+inline int every(const TileInfo& src, int n, bool from_first, const Where& where) {
+  if (n < 1 || (src.f % n != 0 && !from_first)) {
+    tile_error(where, "every",
+               text(n, " of ", describe(src), "; it must divide ", src.f, ", the free size, or begin at 0"));
   }
+  return (src.f + n - 1) / n;
 }
 
 inline void transposed(const TileInfo& src, const Where& where) {

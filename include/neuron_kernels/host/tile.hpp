@@ -110,8 +110,7 @@ class Tile {
   }
 
   Tile every(int n, Index begin, const Where& where = Where::current()) const {
-    tile_rules::every(info, n, where);
-    Tile t = free(begin, info.f / n);
+    Tile t = free(begin, tile_rules::every(info, n, begin == 0, where));
     t.f_step *= n;
     return t;
   }

@@ -57,7 +57,7 @@ struct SharedShiftBlocking {
             .kv = 128,
             .group = 8,
             .rows = 128,
-            .program_q = even_step(s.q_len, std::max<std::int64_t>(q, ceil_div(s.q_len, parts)), q)};
+            .program_q = static_cast<int>(round_up(std::max<std::int64_t>(1, ceil_div(s.q_len, parts)), q))};
   }
 };
 

@@ -192,13 +192,14 @@ class Tile {
   }
   Tile every(int n, const Index& begin, const Where& where = Where::current()) const {
     usable("every", where);
-    tile_rules::every(*this, n, where);
+    const Bounds at = begin.bounds();
+    const int count = tile_rules::every(*this, n, at.constant() && at.lo == 0, where);
     inside("every", text("the first ", n, " free elements of ", neuron_kernels::describe(*this)), begin, 1, n,
            where);
     Tile part = *this;
     part.free_ = free_ + begin * step_;
     part.step_ = step_ * n;
-    part.f_ = f_ / n;
+    part.f_ = count;
     return part;
   }
 

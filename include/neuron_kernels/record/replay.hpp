@@ -134,18 +134,9 @@ class Replay {
                                   : static_cast<Tile>((*nth(arrays_, t.tile))[index(t.element)]);
     if (t.partition != none && (!is_zero(t.partition) || t.p != part.p()))
       part = part.partitions(index(t.partition), t.p);
-    if (t.step != 1) return strided(part, t);
+    if (t.step != 1) return part.free(index(t.free), (t.f - 1) * t.step + 1).every(t.step, nc_.index(0));
     if (t.free != none && (!is_zero(t.free) || t.f != part.f())) part = part.free(index(t.free), t.f);
     return part;
-  }
-
-  /// The largest multiple of t.step that the tile holds, every step-th of it from the offset within a step on,
-  /// and of these the part.
-  Tile strided(const Tile& whole, const TileSlice& t) {
-    const Index begin = index(t.free);
-    const int held = whole.f() / t.step;
-    const Tile part = whole.free(nc_.index(0), held * t.step).every(t.step, begin % t.step);
-    return part.free(begin / t.step, t.f);
   }
 
   /// A scalar operand with the tile to which it refers.
