@@ -204,6 +204,88 @@ inline constexpr Limits trn3{
     .neuronlink_gb_per_s = 2560,
 };
 
+/// What an instruction costs beyond its data, and what a transfer costs beyond its bytes. Cycles are those of the
+/// engine in question.
+struct Timing {
+  double least_cycles = 64;  // minimum initiation interval of any compute engine
+  double tensor_issue_cycles = 0, vector_issue_cycles = 0, scalar_issue_cycles = 0, gpsimd_issue_cycles = 0;
+  double tensor_tail_cycles = 0, vector_tail_cycles = 0, scalar_tail_cycles = 0,
+         gpsimd_tail_cycles = 0;  // until a result can be read by the same engine
+  double semaphore_ns = 0;        // until another engine knows of it
+  int f32_instructions = 0;       // that the f32_passes of a matmul are issued as
+  int f32_transpose_passes = 0;
+  double warm_up_ns =
+      0;  // of activity until the tensor engine runs at full clock (before: half of it), and of
+          // idleness until it falls back
+  double dma_row_bytes = 0;  // that one row costs in addition to its own
+  double dma_start_ns = 0,
+         dma_done_ns = 0;  // from the trigger to the first byte, from the last to the reader
+  double dma_issue_ns = 0, software_dge_ns = 0, hardware_dge_ns = 0;  // between triggers, by Dge
+  bool software_dge = false;                                          // where Dge is automatic
+  double dma_16bit_gb_per_s = 0;  // of all engines, for rows of 2-byte elements; 0: as others
+  double dma_transpose_rate = 0;  // share of the rate from HBM; within SBUF dma_transpose_sbuf_rate; 0: none
+  double dma_transpose_sbuf_rate = 0;
+  bool shared_ports = false;  // vector and gpsimd exclude each other on SBUF, vector and scalar on PSUM
+  double launch_ns = 0;       // what a latency measured from outside adds to the time on the device
+};
+
+// Sources. MIN_II of 64 cycles, GpSimd start of 150, SRAM access of about 60, f32 as two instructions of two passes
+// (trn2), warm-up of about 3 us: nki_perf_guide, nki.isa (SDK 2.26), overview-summary-page. Vector issue of 20 cycles:
+// profile in kernel-optimization.rst (512 elements in 553 ns); scalar issue of 60: by instruction counts of published
+// profiles; scalar tail: chain of 1-element ACTIVATEs at 264 cycles (nki_perf_guide, fig. 16). DMA start and end:
+// nki-dma-bandwidth-guide, example 2; row cost: its measured transfers; 608 ns per DMA of software descriptors and 8 to
+// 50 ns of ready ones: kernel-optimization.rst, tiled matmul, and the guide's profile. Calibrated on published rows
+// (docs/fidelity.md): the tensor engine's issue cycles, trn1's rate of 2-byte rows. trn3: as trn2 where nothing is said.
+inline constexpr Timing trn1_timing{
+    .tensor_issue_cycles = 84,
+    .vector_issue_cycles = 20,
+    .scalar_issue_cycles = 60,
+    .gpsimd_issue_cycles = 150,
+    .tensor_tail_cycles = 64,
+    .vector_tail_cycles = 60,
+    .scalar_tail_cycles = 200,
+    .gpsimd_tail_cycles = 60,
+    .semaphore_ns = 50,
+    .f32_instructions = 4,
+    .f32_transpose_passes = 4,
+    .dma_row_bytes = 150,
+    .dma_start_ns = 1300,
+    .dma_done_ns = 300,
+    .dma_issue_ns = 50,
+    .software_dge_ns = 50,
+    .hardware_dge_ns = 50,
+    .dma_16bit_gb_per_s = 104.5,
+    .shared_ports = true,
+    .launch_ns = 20000,
+};
+
+inline constexpr Timing trn2_timing{
+    .tensor_issue_cycles = 7,
+    .vector_issue_cycles = 20,
+    .scalar_issue_cycles = 60,
+    .gpsimd_issue_cycles = 150,
+    .tensor_tail_cycles = 64,
+    .vector_tail_cycles = 60,
+    .scalar_tail_cycles = 200,
+    .gpsimd_tail_cycles = 60,
+    .semaphore_ns = 50,
+    .f32_instructions = 2,
+    .f32_transpose_passes = 1,
+    .warm_up_ns = 3000,
+    .dma_row_bytes = 150,
+    .dma_start_ns = 1000,
+    .dma_done_ns = 300,
+    .dma_issue_ns = 50,
+    .software_dge_ns = 608,
+    .hardware_dge_ns = 600,
+    .software_dge = true,
+    .dma_transpose_rate = 0.9,
+    .dma_transpose_sbuf_rate = 0.5,
+    .launch_ns = 20000,
+};
+
+inline constexpr Timing trn3_timing = trn2_timing;
+
 /// A CPU bounds tiles by its caches only; Blocking::default_for picks sizes that fit them.
 inline constexpr Limits host_limits{"host",   no_limit, no_limit, no_limit,
                                     no_limit, no_limit, no_limit, no_limit};

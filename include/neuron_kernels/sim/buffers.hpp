@@ -1,0 +1,143 @@
+// Buffers: when what lies in SBUF and PSUM may be read and overwritten, tile by tile and part by part.
+//
+// A tile has `buffers` rotating copies (1 if no allocator has placed it): the n-th tile that its op makes waits for
+// all uses of the one `buffers` earlier. Parts of a tile are told apart in at most 64 blocks along the free dimension.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "neuron_kernels/sim/lower.hpp"
+#include "neuron_kernels/sim/walk.hpp"
+
+namespace neuron_kernels::inline NEURON_KERNELS_ABI {
+namespace sim {
+
+/// A moment, and the engine that made it so.
+struct Moment {
+  double ns = 0;
+  Engine engine = Engine::automatic;
+  bool buffer = false;  // not data, but the wait for a buffer to be free
+  void later(double t, Engine by, bool for_buffer) {
+    if (t > ns) *this = {t, by, for_buffer};
+  }
+};
+
+class Buffers {
+ public:
+  Buffers(const Program& program, const Lowered& lowered, double semaphore_ns) : semaphore_ns_(semaphore_ns) {
+    for (const record::TileDecl& t : program.tiles) {
+      tiles_.push_back({.f = t.f,
+                        .granule = t.f,
+                        .elements = std::max<std::int64_t>(t.count, 1),
+                        .copies = std::max(t.placed.buffers, 1)});
+    }
+    for (const Hidden& h : lowered.hidden)
+      tiles_.push_back({.f = 1, .granule = 1, .elements = 1, .copies = h.buffers});
+    for (const std::vector<Instruction>& op : lowered.ops) {
+      for (const Instruction& i : op) {
+        for (int r = 0; r < i.read_count; ++r) narrow(i.reads[static_cast<std::size_t>(r)]);
+        for (int w = 0; w < i.write_count; ++w) narrow(i.writes[static_cast<std::size_t>(w)]);
+      }
+    }
+    std::int64_t size = 0;
+    for (Tile& t : tiles_) {
+      t.blocks = static_cast<int>(std::min<std::int64_t>(most_blocks, (t.f + t.granule - 1) / t.granule));
+      t.granule = (t.f + t.blocks - 1) / t.blocks;
+      t.base = size;
+      size += t.copies * t.elements * t.blocks;
+    }
+    blocks_.resize(static_cast<std::size_t>(size));
+  }
+
+  /// The op that makes the tile is executed once more.
+  void make(int tile) {
+    Tile& t = record::nth(tiles_, tile);
+    t.copy = t.copy + 1 == t.copies ? 0 : t.copy + 1;
+    const std::int64_t n = t.elements * t.blocks, first = t.base + t.copy * n;
+    for (std::int64_t i = first; i < first + n; ++i) {
+      Block& b = record::nth(blocks_, i);
+      for (std::size_t e = 0; e < b.read.size(); ++e) {
+        b.read[e] = std::max(b.read[e], b.written[e]);
+        b.written[e] = 0;
+      }
+    }
+  }
+
+  /// When `engine` can read it, or write it; dma sees each engine's results after a semaphore, and its own by then.
+  void ready_to_read(const Touch& t, const Walk& walk, Engine engine, Moment& moment) const {
+    each(t, walk, [&](const Block& b) {
+      for (std::size_t e = 0; e < b.written.size(); ++e) {
+        if (b.written[e] > 0) moment.later(seen_by(engine, e, b.written[e]), static_cast<Engine>(e), false);
+      }
+    });
+  }
+  void ready_to_write(const Touch& t, const Walk& walk, Engine engine, Moment& moment) const {
+    each(t, walk, [&](const Block& b) {
+      for (std::size_t e = 0; e < b.read.size(); ++e) {
+        if (b.read[e] > 0) moment.later(seen_by(engine, e, b.read[e]), static_cast<Engine>(e), true);
+        if (static_cast<Engine>(e) != engine && b.written[e] > 0)
+          moment.later(seen_by(engine, e, b.written[e]), static_cast<Engine>(e), true);
+      }
+    });
+  }
+  /// `ns`: when the same engine sees it.
+  void did_read(const Touch& t, const Walk& walk, Engine engine, double ns) {
+    each(t, walk, [&](Block& b) { b.read[at(engine)] = std::max(b.read[at(engine)], ns); });
+  }
+  void did_write(const Touch& t, const Walk& walk, Engine engine, double ns) {
+    each(t, walk, [&](Block& b) { b.written[at(engine)] = std::max(b.written[at(engine)], ns); });
+  }
+
+ private:
+  static constexpr int most_blocks = 64;
+  struct Block {
+    std::array<double, engine_count> written{}, read{};
+  };
+  struct Tile {
+    int f = 1, granule = 1;
+    std::int64_t elements = 1;
+    int copies = 1, copy = 0, blocks = 1;
+    std::int64_t base = 0;
+  };
+
+  static std::size_t at(Engine e) { return static_cast<std::size_t>(e); }
+  double seen_by(Engine engine, std::size_t by, double ns) const {
+    const auto producer = static_cast<Engine>(by);
+    return producer == engine || producer == Engine::dma ? ns : ns + semaphore_ns_;
+  }
+  void narrow(const Touch& t) {
+    Tile& tile = record::nth(tiles_, t.tile);
+    if (t.free_span > 0 && t.free_span < tile.granule) tile.granule = t.free_span;
+  }
+
+  template <class Self, class F>
+  static void each_of(Self& self, const Touch& t, const Walk& walk, const F& f) {
+    const Tile& tile = record::nth(self.tiles_, t.tile);
+    std::int64_t first = tile.base + (tile.copy * tile.elements + walk.at(t.element)) * tile.blocks;
+    int n = tile.blocks;
+    if (n > 1 && t.free != record::none) {
+      const std::int64_t begin = walk.at(t.free), from = begin / tile.granule;
+      n = static_cast<int>((begin + t.free_span - 1) / tile.granule - from) + 1;
+      first += from;
+    }
+    for (int i = 0; i < n; ++i) f(record::nth(self.blocks_, first + i));
+  }
+  template <class F>
+  void each(const Touch& t, const Walk& walk, const F& f) {
+    each_of(*this, t, walk, f);
+  }
+  template <class F>
+  void each(const Touch& t, const Walk& walk, const F& f) const {
+    each_of(*this, t, walk, f);
+  }
+
+  double semaphore_ns_;
+  std::vector<Tile> tiles_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace sim
+}  // namespace neuron_kernels::inline NEURON_KERNELS_ABI
