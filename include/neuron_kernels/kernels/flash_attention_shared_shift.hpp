@@ -202,7 +202,10 @@ void shared_shift_attention_kernel(T& nc, const SharedShiftArgs<T>& a, const Sha
                 }
               }
               if (aligned) {
-                for (int c = 0; c < diagonal; ++c) single(whole + c, blocking.kv, true, c * blocking.kv);
+                for (int c = 0; c < diagonal; ++c) {
+                  for (auto j : nc.range(whole + c, whole + (c + 1)))
+                    single(j, blocking.kv, true, c * blocking.kv);
+                }
               } else {
                 const auto end =
                     min((q_begin + (i.size + offset + blocking.kv - 1)) / blocking.kv, nc.index(tiles));

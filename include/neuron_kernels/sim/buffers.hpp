@@ -1,7 +1,8 @@
 // Buffers: when what lies in SBUF and PSUM may be read and overwritten, tile by tile and part by part.
 //
 // A tile has `buffers` rotating copies (1 if no allocator has placed it): the n-th tile that its op makes waits for
-// all uses of the one `buffers` earlier. Parts of a tile are told apart in at most 64 blocks along the free dimension.
+// all uses of the one `buffers` earlier, and of other tiles that were placed where it is. Parts of a tile are told
+// apart in at most 64 blocks along the free dimension.
 #pragma once
 
 #include <algorithm>
@@ -50,19 +51,21 @@ class Buffers {
       size += t.copies * t.elements * t.blocks;
     }
     blocks_.resize(static_cast<std::size_t>(size));
+    find_neighbours(program);
   }
 
   /// The op that makes the tile is executed once more.
   void make(int tile) {
     Tile& t = record::nth(tiles_, tile);
     t.copy = t.copy + 1 == t.copies ? 0 : t.copy + 1;
+    Times others{};
+    for (const int n : t.neighbours) later(others, record::nth(tiles_, n).last_use);
     const std::int64_t n = t.elements * t.blocks, first = t.base + t.copy * n;
     for (std::int64_t i = first; i < first + n; ++i) {
       Block& b = record::nth(blocks_, i);
-      for (std::size_t e = 0; e < b.read.size(); ++e) {
-        b.read[e] = std::max(b.read[e], b.written[e]);
-        b.written[e] = 0;
-      }
+      later(b.read, b.written);
+      if (!t.neighbours.empty()) later(b.read, others);
+      b.written = {};
     }
   }
 
@@ -86,22 +89,59 @@ class Buffers {
   /// `ns`: when the same engine sees it.
   void did_read(const Touch& t, const Walk& walk, Engine engine, double ns) {
     each(t, walk, [&](Block& b) { b.read[at(engine)] = std::max(b.read[at(engine)], ns); });
+    use(t, engine, ns);
   }
   void did_write(const Touch& t, const Walk& walk, Engine engine, double ns) {
     each(t, walk, [&](Block& b) { b.written[at(engine)] = std::max(b.written[at(engine)], ns); });
+    use(t, engine, ns);
   }
 
  private:
   static constexpr int most_blocks = 64;
+  using Times = std::array<double, engine_count>;  // per engine
   struct Block {
-    std::array<double, engine_count> written{}, read{};
+    Times written{}, read{};
   };
   struct Tile {
     int f = 1, granule = 1;
     std::int64_t elements = 1;
     int copies = 1, copy = 0, blocks = 1;
     std::int64_t base = 0;
+    std::vector<int> neighbours{};  // tiles that share bytes with it
+    Times last_use{};               // where there are neighbours
   };
+
+  static void later(Times& a, const Times& b) {
+    for (std::size_t e = 0; e < a.size(); ++e) a[e] = std::max(a[e], b[e]);
+  }
+  void use(const Touch& t, Engine engine, double ns) {
+    Tile& tile = record::nth(tiles_, t.tile);
+    if (!tile.neighbours.empty()) tile.last_use[at(engine)] = std::max(tile.last_use[at(engine)], ns);
+  }
+
+  void find_neighbours(const Program& program) {
+    struct Range {
+      std::int64_t begin, end;
+      Space space;
+      int tile;
+    };
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < program.tiles.size(); ++i) {
+      const record::TileDecl& d = program.tiles[i];
+      if (d.placed.buffers == 0 || d.placed.stride == 0) continue;
+      const std::int64_t n =
+          std::int64_t{d.placed.stride} * d.placed.buffers * std::max<std::int64_t>(d.count, 1);
+      ranges.push_back({d.placed.offset, d.placed.offset + n, d.space, static_cast<int>(i)});
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      for (std::size_t j = i + 1; j < ranges.size() && ranges[j].begin < ranges[i].end; ++j) {
+        if (ranges[i].space != ranges[j].space) continue;
+        record::nth(tiles_, ranges[i].tile).neighbours.push_back(ranges[j].tile);
+        record::nth(tiles_, ranges[j].tile).neighbours.push_back(ranges[i].tile);
+      }
+    }
+  }
 
   static std::size_t at(Engine e) { return static_cast<std::size_t>(e); }
   double seen_by(Engine engine, std::size_t by, double ns) const {
