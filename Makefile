@@ -3,6 +3,7 @@
 # make hub         the `kernels` command, as build/hub/cli/kernels
 # make conformance the registry against the real Hugging Face clients
 # make acceptance  that, faults, kill -9 and fuzzing; an hour at most
+# make fidelity    the simulator against published times: docs/fidelity.md and build/fidelity.json
 # make bench-hub   client and registry against the Hugging Face clients, curl and nginx
 #
 # Each target installs what it misses: Debian packages (as root), Python packages into .venv. Repeats are quick.
@@ -31,7 +32,7 @@ PACKAGE_FILES := kernel.toml $(shell find include pytorch/csrc pytorch/neuron_ke
 	pytorch/pyproject.toml -name '*.[hc]pp' -o -name '*.inl' -o -name '*.py' -o -name '*.toml')
 SETUP_FILES := scripts/setup.sh scripts/download_size.py pytorch/requirements-demo.txt pytorch/requirements-models.txt
 
-.PHONY: help demo test bench format lint clean hub conformance acceptance bench-hub
+.PHONY: help demo test bench fidelity format lint clean hub conformance acceptance bench-hub
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
@@ -69,6 +70,11 @@ command:
 	@printf '\n==> Building the command kernels (build/hub.log)\n'
 	@{ $(CONFIGURE_HUB) && cmake --build build/hub -j $(JOBS) --target kernels; } >build/hub.log 2>&1 || \
 	  { cat build/hub.log; exit 1; }
+
+fidelity: debian-build
+	@mkdir -p build
+	$(CXX) -std=c++20 -O2 -I include bench/fidelity/main.cpp -o build/fidelity-table
+	build/fidelity-table --json build/fidelity.json --docs docs/fidelity.md
 
 conformance: hub .venv/hub.stamp
 	.venv/bin/python tests/acceptance/hub/conformance.py

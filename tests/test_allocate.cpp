@@ -31,10 +31,10 @@ class Memory {
       const auto& d = nk::record::nth(program_.tiles, t.tile);
       const std::int64_t instance = nk::record::nth(made, t.tile);
       const std::int64_t count = std::max<std::int64_t>(d.count, 1);
-      const std::int64_t first = (instance % d.placed.buffers) * count;
+      const std::int64_t first = instance * count;
       for (std::int64_t e = 0; e < count; ++e) {
         if (!fresh && d.is_array && e != walk.at(t.element)) continue;
-        const std::int64_t begin = d.placed.offset + (first + e) * d.placed.stride;
+        const std::int64_t begin = d.placed.offset + (first + e) % d.placed.buffers * d.placed.stride;
         const std::int64_t end = begin + std::int64_t{d.f} * nk::size_of(d.dtype);
         const bool psum = d.space == Space::psum;
         const std::int64_t room =

@@ -90,7 +90,8 @@ struct Limits {
 // - chip totals, NeuronLink: about-neuron/arch/neuron-hardware/{trainium,trainium2,trainium3}.rst
 // - sbuf_usable_bytes: the query is nl.tile_size.sbuf_fmax_bytes, whose value is published for trn2 only, by
 //   github.com/aws-neuron/nki-library, core/mlp/mlp_cte/mlp_cte_constants.py: 16384 bytes are scratch of
-//   dynamic DMA, 8 + 256 constants (identity for transposes). The same reserve is taken off trn1 and trn3.
+//   dynamic DMA, 8 + 256 constants (identity for transposes). The same
+//   reserve is taken off trn3; trn1 has no dynamic DMA, and keeps the constants only.
 inline constexpr int sbuf_reserved_bytes = 16384 + 8 + 256;
 
 inline constexpr Limits trn1{
@@ -102,7 +103,7 @@ inline constexpr Limits trn1{
     .psum_banks = 8,
     .sbuf_partition_bytes = 192 * 1024,
     .bn_stats_fmax = 512,
-    .sbuf_usable_bytes = 192 * 1024 - sbuf_reserved_bytes,
+    .sbuf_usable_bytes = 192 * 1024 - 8 - 256,
     .psum_bank_bf16 = 0,
     .access_dims = 4,
     .sbuf_access_elements = 64 * 1024,
@@ -237,7 +238,7 @@ struct Timing {
 // 50 ns of ready ones: kernel-optimization.rst, tiled matmul, and the guide's profile. Calibrated on published rows
 // (docs/fidelity.md): the tensor engine's issue cycles, trn1's rate of 2-byte rows. trn3: as trn2 where nothing is said.
 inline constexpr Timing trn1_timing{
-    .tensor_issue_cycles = 84,
+    .tensor_issue_cycles = 66,
     .vector_issue_cycles = 20,
     .scalar_issue_cycles = 60,
     .gpsimd_issue_cycles = 150,

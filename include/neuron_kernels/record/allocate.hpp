@@ -59,7 +59,7 @@ class Allocator {
     bool accumulates = false;  // a bank of its own while a group is open
     std::int64_t most = 1;     // buffers that can help
     int depth = 0;             // loops around it
-    int buffers = 1;
+    std::int64_t buffers = 1;  // tiles that there is room for
     bool made = false;
   };
   struct Scope {  // the program, or a loop's body
@@ -71,10 +71,13 @@ class Allocator {
   };
 
   bool& shared(Space space) { return shared_[static_cast<std::size_t>(space)]; }
+  /// n of each; of arrays that are computed, which are results to keep rather than steps on the way, one.
   void set_buffers(Space space, int n) {
-    for (std::size_t i = 0; i < tiles_.size(); ++i) {
-      if (in_psum(static_cast<int>(i)) == (space == Space::psum))
-        tiles_[i].buffers = static_cast<int>(std::min<std::int64_t>(n, tiles_[i].most));
+    for (int i = 0; i < static_cast<int>(tiles_.size()); ++i) {
+      Info& t = nth(tiles_, i);
+      const bool kept = options_.fixed_buffers == 0 && elements(i) > 1 && !t.loaded;
+      if (in_psum(i) == (space == Space::psum))
+        t.buffers = (kept ? 1 : std::min<std::int64_t>(n, t.most)) * elements(i);
     }
   }
 
@@ -83,9 +86,8 @@ class Allocator {
     return std::int64_t{d.f} * size_of(d.dtype);
   }
   std::int64_t step(int tile) const { return (bytes(tile) + alignment - 1) / alignment * alignment; }
-  std::int64_t copies(int tile) const {
-    return std::max<std::int64_t>(nth(program_.tiles, tile).count, 1) * nth(tiles_, tile).buffers;
-  }
+  std::int64_t elements(int tile) const { return std::max<std::int64_t>(nth(program_.tiles, tile).count, 1); }
+  std::int64_t copies(int tile) const { return nth(tiles_, tile).buffers; }
   bool in_psum(int tile) const { return nth(program_.tiles, tile).space == Space::psum; }
 
   void find_scopes() {
@@ -201,22 +203,23 @@ class Allocator {
           Info& t = nth(tiles_, i);
           const std::int64_t most = std::min<std::int64_t>(
               t.most, t.loaded ? options_.most_buffers : options_.most_computed_buffers);
-          if (t.loaded != loaded || !t.made || t.buffers >= most || wanted > most) continue;
-          try_buffers(i, wanted);
+          if (wanted > 2 && elements(i) > 1) continue;  // two of an array overlap all they can
+          if (t.loaded != loaded || !t.made || t.buffers >= most * elements(i) || wanted > most) continue;
+          try_buffers(i, wanted * elements(i));
         }
       }
     }
     for (const int i : order) {  // what is left over
       Info& t = nth(tiles_, i);
       if (!t.loaded || !t.made || in_psum(i)) continue;
-      const int most = static_cast<int>(std::min<std::int64_t>(t.most, options_.most_buffers));
-      for (int more = 32; more > 0; more /= 2) {
+      const std::int64_t most = std::min<std::int64_t>(t.most, options_.most_buffers) * elements(i);
+      for (std::int64_t more = 32; more > 0; more /= 2) {
         if (t.buffers + more <= most) try_buffers(i, t.buffers + more);
       }
     }
   }
-  void try_buffers(int tile, int n) {
-    const int before = std::exchange(nth(tiles_, tile).buffers, n);
+  void try_buffers(int tile, std::int64_t n) {
+    const std::int64_t before = std::exchange(nth(tiles_, tile).buffers, n);
     if (!fits(in_psum(tile) ? Space::psum : Space::sbuf)) nth(tiles_, tile).buffers = before;
   }
 
@@ -225,7 +228,7 @@ class Allocator {
     std::int64_t packed = 0;  // bytes of small tiles in the banks behind the others
     for (const int i : nth(scopes_, scope).tiles) {
       Placement& to = nth(program_.tiles, i).placed;
-      to.buffers = nth(tiles_, i).buffers;
+      to.buffers = static_cast<int>(copies(i));
       if (!in_psum(i)) {
         to.stride = static_cast<int>(step(i));
         to.offset = static_cast<int>(at.byte);

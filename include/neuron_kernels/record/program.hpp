@@ -61,9 +61,11 @@ struct SourceLine {
 /// Where a tile is kept: chosen by the allocator, none before.
 /// Says nothing about what the Program does: all are equal.
 struct Placement {
-  int buffers = 0;  // rotating copies of the tile or array, so that iterations overlap; 0: not placed
-  int offset = 0;   // of the first: bytes into each partition of SBUF or PSUM
-  int stride = 0;   // bytes from one to the next: the elements of an array, then the copies
+  int buffers =
+      0;  // tiles that there is room for, so that iterations overlap; 0: not placed. The n-th time that the
+          // tile, or array of `count` tiles, is made, element e takes buffer (n count + e) % buffers
+  int offset = 0;  // of the first: bytes into each partition of SBUF or PSUM
+  int stride = 0;  // bytes from one to the next
   bool operator==(const Placement&) const { return true; }
 };
 

@@ -1,8 +1,8 @@
 // Buffers: when what lies in SBUF and PSUM may be read and overwritten, tile by tile and part by part.
 //
-// A tile has `buffers` rotating copies (1 if no allocator has placed it): the n-th tile that its op makes waits for
-// all uses of the one `buffers` earlier, and of other tiles that were placed where it is. Parts of a tile are told
-// apart in at most 64 blocks along the free dimension.
+// A tile rotates through its buffers (record::Placement; one of each if no allocator has placed it) and waits for all
+// uses of what was there before, also of other tiles that were placed there. Parts of a tile are told apart in at most
+// 64 blocks along the free dimension.
 #pragma once
 
 #include <algorithm>
@@ -30,13 +30,14 @@ class Buffers {
  public:
   Buffers(const Program& program, const Lowered& lowered, double semaphore_ns) : semaphore_ns_(semaphore_ns) {
     for (const record::TileDecl& t : program.tiles) {
+      const std::int64_t elements = std::max<std::int64_t>(t.count, 1);
       tiles_.push_back({.f = t.f,
                         .granule = t.f,
-                        .elements = std::max<std::int64_t>(t.count, 1),
-                        .copies = std::max(t.placed.buffers, 1)});
+                        .elements = elements,
+                        .buffers = std::max<std::int64_t>(t.placed.buffers, elements)});
     }
     for (const Hidden& h : lowered.hidden)
-      tiles_.push_back({.f = 1, .granule = 1, .elements = 1, .copies = h.buffers});
+      tiles_.push_back({.f = 1, .granule = 1, .elements = 1, .buffers = h.buffers});
     for (const std::vector<Instruction>& op : lowered.ops) {
       for (const Instruction& i : op) {
         for (int r = 0; r < i.read_count; ++r) narrow(i.reads[static_cast<std::size_t>(r)]);
@@ -48,7 +49,7 @@ class Buffers {
       t.blocks = static_cast<int>(std::min<std::int64_t>(most_blocks, (t.f + t.granule - 1) / t.granule));
       t.granule = (t.f + t.blocks - 1) / t.blocks;
       t.base = size;
-      size += t.copies * t.elements * t.blocks;
+      size += t.buffers * t.blocks;
     }
     blocks_.resize(static_cast<std::size_t>(size));
     find_neighbours(program);
@@ -57,15 +58,17 @@ class Buffers {
   /// The op that makes the tile is executed once more.
   void make(int tile) {
     Tile& t = record::nth(tiles_, tile);
-    t.copy = t.copy + 1 == t.copies ? 0 : t.copy + 1;
+    t.first = (t.first + t.elements) % t.buffers;
     Times others{};
     for (const int n : t.neighbours) later(others, record::nth(tiles_, n).last_use);
-    const std::int64_t n = t.elements * t.blocks, first = t.base + t.copy * n;
-    for (std::int64_t i = first; i < first + n; ++i) {
-      Block& b = record::nth(blocks_, i);
-      later(b.read, b.written);
-      if (!t.neighbours.empty()) later(b.read, others);
-      b.written = {};
+    for (std::int64_t e = 0; e < t.elements; ++e) {
+      const std::int64_t block = t.base + (t.first + e) % t.buffers * t.blocks;
+      for (std::int64_t i = block; i < block + t.blocks; ++i) {
+        Block& b = record::nth(blocks_, i);
+        later(b.read, b.written);
+        if (!t.neighbours.empty()) later(b.read, others);
+        b.written = {};
+      }
     }
   }
 
@@ -105,7 +108,8 @@ class Buffers {
   struct Tile {
     int f = 1, granule = 1;
     std::int64_t elements = 1;
-    int copies = 1, copy = 0, blocks = 1;
+    std::int64_t buffers = 1, first = 0;  // first: the buffer of element 0 now
+    int blocks = 1;
     std::int64_t base = 0;
     std::vector<int> neighbours{};  // tiles that share bytes with it
     Times last_use{};               // where there are neighbours
@@ -129,8 +133,7 @@ class Buffers {
     for (std::size_t i = 0; i < program.tiles.size(); ++i) {
       const record::TileDecl& d = program.tiles[i];
       if (d.placed.buffers == 0 || d.placed.stride == 0) continue;
-      const std::int64_t n =
-          std::int64_t{d.placed.stride} * d.placed.buffers * std::max<std::int64_t>(d.count, 1);
+      const std::int64_t n = std::int64_t{d.placed.stride} * d.placed.buffers;
       ranges.push_back({d.placed.offset, d.placed.offset + n, d.space, static_cast<int>(i)});
     }
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -156,7 +159,7 @@ class Buffers {
   template <class Self, class F>
   static void each_of(Self& self, const Touch& t, const Walk& walk, const F& f) {
     const Tile& tile = record::nth(self.tiles_, t.tile);
-    std::int64_t first = tile.base + (tile.copy * tile.elements + walk.at(t.element)) * tile.blocks;
+    std::int64_t first = tile.base + (tile.first + walk.at(t.element)) % tile.buffers * tile.blocks;
     int n = tile.blocks;
     if (n > 1 && t.free != record::none) {
       const std::int64_t begin = walk.at(t.free), from = begin / tile.granule;
