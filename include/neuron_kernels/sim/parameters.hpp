@@ -29,7 +29,7 @@ inline Parameters parameters_for(std::string_view chip, Confidence confidence = 
   } else if (chip == "trn3") {
     p = {trn3, trn3_timing};
   } else if (chip != "trn1" && chip != "inf2") {
-    shape_error("simulate", "chip", text('"', chip, "\"; allowed are trn1 (also inf2), trn2 and trn3"));
+    shape_error("simulate", "chip", text("\"", chip, "\"; allowed are trn1 (also inf2), trn2 and trn3"));
   }
   if (confidence != Confidence::nominal) {
     const bool mid = confidence == Confidence::mid;
