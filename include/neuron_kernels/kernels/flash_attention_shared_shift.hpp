@@ -80,10 +80,10 @@ void shared_shift_attention_kernel(T& nc, const SharedShiftArgs<T>& a, const Sha
   const int tiles = static_cast<int>(kv_len / blocking.kv), rest = static_cast<int>(kv_len % blocking.kv);
   const int first_keys = tiles > 0 ? blocking.kv : rest, column_rows = max(first_keys, blocking.rows);
   const DType dtype = a.q.dtype();
-  // A causal block then begins and ends with a score tile, and tiles before it come in fours.
-  const bool aligned =
-      a.causal && offset % blocking.kv == 0 && blocking.q % blocking.kv == 0 && q_len % blocking.q == 0;
-  const int diagonal = aligned ? blocking.q / blocking.kv : 0;
+  // Every block of queries then begins and ends with a pair of score tiles, and what is left of a group of them
+  // is a multiple of a block's own.
+  const bool aligned = a.causal && blocking.q % (2 * blocking.kv) == 0 && offset % blocking.q == 0 &&
+                       q_len % blocking.q == 0 && blocking.group % (blocking.q / blocking.kv) == 0;
 
   auto ones = nc.sbuf("ones", blocking.kv, 1, dtype),
        row_of_ones = nc.sbuf("row_of_ones", 1, column_rows, DType::f32);
@@ -127,94 +127,84 @@ void shared_shift_attention_kernel(T& nc, const SharedShiftArgs<T>& a, const Sha
                              DType::f32);  // sum of P, by rows of queries
             nc.fill(l, 0.f);
 
-            // l += sums over keys of p [kv, width], for queries from `begin` on.
+            // l += sums over keys of p [kv, queries].
             const auto add_sums = [&](const auto& p) {
-              auto sums = nc.psum("sums", min(blocking.rows, i.size), columns);
-              for (auto t : nc.tiles(i.size, blocking.rows)) {
-                const auto at = sums.partitions(nc.index(0), t.size).free(t.index, 1);
-                nc.matmul(at, p.free(t.begin, t.size), ones.partitions(nc.index(0), p.p()));
-              }
-              for (auto t : nc.tiles(i.size, blocking.rows)) {
-                const auto at = l.partitions(nc.index(0), t.size).free(t.index, 1);
-                nc.tensor_tensor(at, at, Alu::add, sums.partitions(nc.index(0), t.size).free(t.index, 1));
-              }
+              auto sums = nc.psum("sums", l.p(), columns);
+              const auto column = [&](const auto& tile, const auto& t) {
+                return tile.partitions(nc.index(0), t.size).free(t.index, 1);
+              };
+              for (auto t : nc.tiles(i.size, blocking.rows))
+                nc.matmul(column(sums, t), p.free(t.begin, t.size), ones.partitions(nc.index(0), p.p()));
+              if (i.size % blocking.rows == 0) return nc.tensor_tensor(l, l, Alu::add, sums);
+              for (auto t : nc.tiles(i.size, blocking.rows))
+                nc.tensor_tensor(column(l, t), column(l, t), Alu::add, column(sums, t));
             };
             const auto exponential = [&](const auto& p, const auto& s) {  // P^T = e^(scale S^T - shift)
               nc.activate(p, Act::exp, s, {.scale = a.scale, .bias = bias.partitions(nc.index(0), s.p())});
             };
-            // Score tiles j, j + 1, ... (an even number of them), queries side by side in pairs of keys.
-            const auto group = [&](const auto& j, int count) {
-              auto p = nc.sbuf("p", blocking.kv, count * i.size, dtype);
-              for (auto c : nc.range(count / 2)) {
-                const auto pair = p.free(c * (2 * i.size), 2 * i.size);
-                auto s = nc.psum("s", blocking.kv, 2 * i.size);
-                for (int one : {0, 1}) nc.matmul(s.every(2, nc.index(one)), kT[j + c * 2 + one], qT);
-                exponential(pair, s);
-                for (int one : {0, 1}) {
-                  const auto tile = j + c * 2 + one;
-                  nc.matmul(oT, v[tile], pair.every(2, nc.index(one)), {.accumulate = tile > 0});
-                }
+            const auto mask = [&](const auto& p, const auto& tile) {  // 0 where the key comes after the query
+              nc.causal_select(p, p, q_begin + offset, tile * blocking.kv, 0.f, {.keys = KeyAxis::partition});
+            };
+            // Score tiles 2 j and 2 j + 1, queries side by side in pairs of keys. Probabilities of `half` pairs are
+            // added up together; while one group is, the next two are being made.
+            const int half = blocking.group / 2, groups = 3;
+            auto ps = nc.sbuf_array("p", groups, blocking.kv, blocking.group * i.size, dtype);
+            const auto group_of = [&](const auto& j) { return ps[j / half % groups]; };
+            const auto pair = [&](const auto& j, const auto& first_masked) {
+              const auto p = group_of(j).free(j % half * (2 * i.size), 2 * i.size);
+              auto s = nc.psum("s", blocking.kv, 2 * i.size);
+              for (int one : {0, 1}) nc.matmul(s.every(2, nc.index(one)), kT[j * 2 + one], qT);
+              exponential(p, s);
+              for (auto masked : nc.range(max(j, first_masked), j + 1)) {  // once, or not at all
+                for (int one : {0, 1}) mask(p.every(2, nc.index(one)), masked * 2 + one);
               }
+              for (int one : {0, 1}) {
+                const auto tile = j * 2 + one;
+                nc.matmul(oT, v[tile], p.every(2, nc.index(one)), {.accumulate = tile > 0});  // += V^T P^T
+              }
+            };
+            const auto add_pairs = [&](const auto& p, int pairs) {
               auto sum = nc.sbuf("sum", blocking.kv, i.size, dtype);
-              nc.reduce(sum, Alu::add, p, {.blocks = count / 2});
+              nc.reduce(sum, Alu::add, p, {.blocks = pairs});
               add_sums(sum);
             };
-            // Score tile j alone, of `size` keys; masked where queries before `hidden` see none of it.
-            const auto single = [&](const auto& j, int size, bool masked, int hidden) {
+            // Score tile j alone, of `size` keys.
+            const auto single = [&](const auto& j, int size, bool masked) {
               auto s = nc.psum("s", size, i.size);
               auto p = nc.sbuf("p", size, i.size, dtype);
-              const auto visible = nc.index(hidden);
-              const int width = i.size - hidden;
-              if (hidden > 0) nc.fill(p.free(nc.index(0), hidden), 0.f);
-              nc.matmul(s.free(visible, width), kT[j], qT.free(visible, width));
-              exponential(p.free(visible, width), s.free(visible, width));
-              if (masked) {
-                const int cut = aligned ? blocking.kv : width;
-                const auto edge = p.free(visible, cut);
-                nc.causal_select(edge, edge, q_begin + offset + hidden, j * blocking.kv, 0.f,
-                                 {.keys = KeyAxis::partition});
-              }
+              nc.matmul(s, kT[j], qT);
+              exponential(p, s);
+              if (masked) mask(p, j);
               nc.matmul(oT, v[j], p, {.accumulate = j > 0});
               add_sums(p);
             };
 
-            // Tiles [0, whole) are seen by every query of the block, those up to `end` by some.
-            const auto zero = nc.index(0);
-            if (!a.causal) {
-              const int grouped = tiles / blocking.group * blocking.group;
-              for (auto j : nc.range(tiles / blocking.group)) group(j * blocking.group, blocking.group);
-              if (const int pairs = (tiles - grouped) / 2; pairs > 0) group(nc.index(grouped), 2 * pairs);
-              if ((tiles - grouped) % 2 != 0) single(nc.index(tiles - 1), blocking.kv, false, 0);
-              if (rest > 0) single(nc.index(tiles), rest, false, 0);
-            } else {
-              const auto whole = min((q_begin + (offset + 1)) / blocking.kv, nc.index(tiles));
-              for (auto j : nc.range(zero, whole / blocking.group)) group(j * blocking.group, blocking.group);
-              const auto grouped = whole / blocking.group * blocking.group;
-              // What is left of them comes in multiples of `unit` where blocks begin at multiples of it.
-              const bool in_units =
-                  aligned && offset % blocking.q == 0 && blocking.group % diagonal == 0 && diagonal % 2 == 0;
-              const int unit = in_units ? diagonal : 1;
-              for (auto j : nc.range(grouped / unit, whole / unit)) {
-                if (unit > 1) {
-                  group(j * unit, unit);
-                } else {
-                  single(j, blocking.kv, false, 0);
-                }
+            // Tiles [0, whole) are seen by every query of the block, those up to `seen` by some. Pairs are masked
+            // where a block ends with one; else what the mask cuts is left to single tiles.
+            const auto zero = nc.index(0), all = nc.index(tiles);
+            const auto end_of = [&](const auto& keys) {
+              return min((q_begin + (offset + keys)) / blocking.kv, all);
+            };
+            const auto whole = a.causal ? end_of(1) : all,
+                       seen = a.causal ? end_of(i.size + blocking.kv - 1) : all;
+            const auto paired = aligned ? seen / 2 : whole / 2;
+            const int unit = aligned ? blocking.q / blocking.kv / 2 : 1;  // pairs come in multiples of it
+            for (auto j : nc.range(zero, paired)) {
+              pair(j, aligned ? whole / 2 : paired);
+              for (auto full : nc.range(j / half, (j + 1) / half)) add_pairs(ps[full % groups], half);
+            }
+            for (auto u : nc.range(paired / half * half / unit, paired / unit))
+              add_pairs(group_of(u * unit).free(u * unit % half * (2 * i.size), 2 * unit * i.size), unit);
+            if (!aligned) {
+              for (auto j : nc.range(paired * 2, whole)) single(j, blocking.kv, false);
+              if (a.causal) {
+                for (auto j : nc.range(whole, seen)) single(j, blocking.kv, true);
               }
-              if (aligned) {
-                for (int c = 0; c < diagonal; ++c) {
-                  for (auto j : nc.range(whole + c, whole + (c + 1)))
-                    single(j, blocking.kv, true, c * blocking.kv);
-                }
-              } else {
-                const auto end =
-                    min((q_begin + (i.size + offset + blocking.kv - 1)) / blocking.kv, nc.index(tiles));
-                for (auto j : nc.range(whole, end)) single(j, blocking.kv, true, 0);
-                if (rest > 0) {
-                  const auto last =
-                      min(max(q_begin + (i.size + offset) - tiles * blocking.kv, zero), nc.index(1));
-                  for (auto j : nc.range(nc.index(tiles), nc.index(tiles) + last)) single(j, rest, true, 0);
-                }
+              if (rest > 0) {
+                const auto once =
+                    a.causal ? min(max(q_begin + (i.size + offset) - tiles * blocking.kv, zero), nc.index(1))
+                             : nc.index(1);
+                for (auto j : nc.range(all, all + once)) single(j, rest, a.causal);
               }
             }
 
