@@ -40,13 +40,14 @@ class Allocator {
 
   Program run() {
     for (const Space space : {Space::sbuf, Space::psum}) {
-      set_buffers(space, options_.fixed_buffers > 0 ? options_.fixed_buffers : 2);
+      // Banks are few: rather one buffer each than a bank for two.
+      set_buffers(space, options_.fixed_buffers > 0 ? options_.fixed_buffers : space == Space::sbuf ? 2 : 1);
       shared(space) = !fits(space);
       set_buffers(space, std::max(options_.fixed_buffers, 1));
       if (!fits(space)) too_much(space);
     }
     if (options_.fixed_buffers == 0) deepen();
-    place(0, {});
+    place();
     return std::move(program_);
   }
 
@@ -64,10 +65,6 @@ class Allocator {
   };
   struct Scope {  // the program, or a loop's body
     std::vector<int> tiles, inner;
-  };
-
-  struct Place {
-    std::int64_t byte = 0, bank = 0;  // of SBUF, of PSUM
   };
 
   bool& shared(Space space) { return shared_[static_cast<std::size_t>(space)]; }
@@ -156,25 +153,39 @@ class Allocator {
     for (std::size_t i = 0; i < tiles_.size(); ++i) tiles_[i].loaded = tiles_[i].loaded && !computed[i];
   }
 
-  /// Bytes per partition of SBUF, or banks of PSUM, that a scope and what is inside it need.
-  std::int64_t need(Space space, int scope) const {
-    std::int64_t own = 0, packed = 0, inner = 0;
+  /// SBUF in bytes; PSUM in whole banks, and in bytes of the banks behind these, which small tiles share.
+  enum class Pool { sbuf, banks, shared_banks };
+
+  Pool pool_of(int tile) const {
+    return !in_psum(tile) ? Pool::sbuf : shares_bank(tile) ? Pool::shared_banks : Pool::banks;
+  }
+  /// Where a scope and what is inside it end if they begin at `at`; calls put(tile, offset) on the way.
+  template <class Put>
+  std::int64_t fill(Pool pool, int scope, std::int64_t at, const Put& put) const {
     for (const int t : nth(scopes_, scope).tiles) {
-      if (in_psum(t) != (space == Space::psum)) continue;
-      if (space == Space::sbuf) {
-        own += copies(t) * step(t);
-      } else if (shares_bank(t)) {
-        packed += copies(t) * step(t);
-      } else {
-        own += copies(t) * banks(t);
-      }
+      if (pool_of(t) != pool) continue;
+      const std::int64_t size = pool == Pool::banks ? banks(t) : step(t);
+      if (pool == Pool::shared_banks)
+        at = (at + size - 1) / size * size;  // within one bank, which it divides
+      put(t, at);
+      at += copies(t) * size;
     }
-    own += (packed + limits_.psum_bank_bytes - 1) / limits_.psum_bank_bytes;
+    std::int64_t end = at;
     for (const int s : nth(scopes_, scope).inner) {
-      const std::int64_t its = need(space, s);
-      inner = shared_[static_cast<std::size_t>(space)] ? std::max(inner, its) : inner + its;
+      const std::int64_t its = fill(pool, s, at, put);
+      end = std::max(end, its);
+      if (!shared_[static_cast<std::size_t>(pool == Pool::sbuf ? Space::sbuf : Space::psum)]) at = its;
     }
-    return own + inner;
+    return end;
+  }
+  std::int64_t size_of_pool(Pool pool) const {
+    return fill(pool, 0, 0, [](int, std::int64_t) {});
+  }
+  /// Bytes per partition of SBUF, or banks of PSUM.
+  std::int64_t need(Space space) const {
+    if (space == Space::sbuf) return size_of_pool(Pool::sbuf);
+    return size_of_pool(Pool::banks) +
+           (size_of_pool(Pool::shared_banks) + limits_.psum_bank_bytes - 1) / limits_.psum_bank_bytes;
   }
   std::int64_t banks(int tile) const {
     return (bytes(tile) + limits_.psum_bank_bytes - 1) / limits_.psum_bank_bytes;
@@ -188,7 +199,7 @@ class Allocator {
   std::int64_t room(Space space) const {
     return space == Space::sbuf ? limits_.sbuf_usable_bytes : limits_.psum_banks - hidden_banks_;
   }
-  bool fits(Space space) const { return need(space, 0) <= room(space); }
+  bool fits(Space space) const { return need(space) <= room(space); }
 
   /// Innermost tiles first: they change most often. First two buffers for all, then more for what is loaded: a
   /// transfer takes as long as many instructions.
@@ -203,7 +214,7 @@ class Allocator {
           Info& t = nth(tiles_, i);
           const std::int64_t most = std::min<std::int64_t>(
               t.most, t.loaded ? options_.most_buffers : options_.most_computed_buffers);
-          if (wanted > 2 && elements(i) > 1) continue;  // two of an array overlap all they can
+          if (elements(i) > 1 && (wanted > 2 || !loaded)) continue;  // two of an array overlap all they can
           if (t.loaded != loaded || !t.made || t.buffers >= most * elements(i) || wanted > most) continue;
           try_buffers(i, wanted * elements(i));
         }
@@ -223,38 +234,19 @@ class Allocator {
     if (!fits(in_psum(tile) ? Space::psum : Space::sbuf)) nth(tiles_, tile).buffers = before;
   }
 
-  /// Returns where what is placed behind the scope begins.
-  Place place(int scope, Place at) {
-    std::int64_t packed = 0;  // bytes of small tiles in the banks behind the others
-    for (const int i : nth(scopes_, scope).tiles) {
-      Placement& to = nth(program_.tiles, i).placed;
-      to.buffers = static_cast<int>(copies(i));
-      if (!in_psum(i)) {
-        to.stride = static_cast<int>(step(i));
-        to.offset = static_cast<int>(at.byte);
-        at.byte += copies(i) * step(i);
-      } else if (!shares_bank(i)) {
-        to.stride = static_cast<int>(banks(i) * limits_.psum_bank_bytes);
-        to.offset = static_cast<int>(at.bank * limits_.psum_bank_bytes);
-        at.bank += copies(i) * banks(i);
-      }
+  void place() {
+    const std::int64_t shared_from = size_of_pool(Pool::banks) * limits_.psum_bank_bytes;
+    for (const Pool pool : {Pool::sbuf, Pool::banks, Pool::shared_banks}) {
+      fill(pool, 0, 0, [&](int tile, std::int64_t at) {
+        Placement& to = nth(program_.tiles, tile).placed;
+        const bool whole = pool == Pool::banks;
+        to.buffers = static_cast<int>(copies(tile));
+        to.stride = static_cast<int>(whole ? banks(tile) * limits_.psum_bank_bytes : step(tile));
+        to.offset = static_cast<int>(whole                ? at * limits_.psum_bank_bytes
+                                     : pool == Pool::sbuf ? at
+                                                          : shared_from + at);
+      });
     }
-    for (const int i : nth(scopes_, scope).tiles) {
-      if (!in_psum(i) || !shares_bank(i)) continue;
-      Placement& to = nth(program_.tiles, i).placed;
-      to.stride = static_cast<int>(step(i));
-      to.offset = static_cast<int>(at.bank * limits_.psum_bank_bytes + packed);
-      packed += copies(i) * step(i);
-    }
-    at.bank += (packed + limits_.psum_bank_bytes - 1) / limits_.psum_bank_bytes;
-    Place end = at;
-    for (const int s : nth(scopes_, scope).inner) {
-      const Place its_end = place(s, at);
-      end = {std::max(end.byte, its_end.byte), std::max(end.bank, its_end.bank)};
-      if (!shared(Space::sbuf)) at.byte = its_end.byte;
-      if (!shared(Space::psum)) at.bank = its_end.bank;
-    }
-    return end;
   }
 
   [[noreturn]] void too_much(Space space) const {
@@ -265,10 +257,10 @@ class Allocator {
     }
     std::stable_sort(largest.begin(), largest.end(),
                      [&](int a, int b) { return copies(a) * bytes(a) > copies(b) * bytes(b); });
-    std::string s = psum ? text("PSUM: ", need(space, 0), " banks of ", limits_.psum_bank_bytes,
+    std::string s = psum ? text("PSUM: ", need(space), " banks of ", limits_.psum_bank_bytes,
                                 " bytes are needed at once; ", limits_.chip, " has ", room(space),
                                 hidden_banks_ > 0 ? " beside the 2 for transposes" : "")
-                         : text("SBUF: ", need(space, 0), " bytes per partition are needed at once; ",
+                         : text("SBUF: ", need(space), " bytes per partition are needed at once; ",
                                 limits_.chip, " has ", room(space));
     s += ". Use smaller blocks, or split the longest dimension. The largest tiles:";
     constexpr std::size_t shown = 8;

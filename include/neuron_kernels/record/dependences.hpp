@@ -16,13 +16,15 @@ namespace record {
 struct Statement {
   int first = 0, last = 0;
   bool tensor = false;  // has an instruction of the tensor engine
+  double ns = 0;        // about, of its ops once each
 };
 
 /// Statement b of iteration x + distance needs what statement a of iteration x does.
 struct Dependence {
   int a = 0, b = 0;
   int distance = 0;
-  bool crosses_to_tensor = false;  // the tensor engine reads what another engine has computed
+  bool computed = false;           // b reads what another engine than tensor has computed
+  bool crosses_to_tensor = false;  // and does so on the tensor engine
 };
 
 class Dependences {
@@ -36,7 +38,7 @@ class Dependences {
       if (op.code == OpCode::loop) last = nth(program.loops, op.loop).last;
       for (int k = i; k <= last; ++k) note_declared(nth(program.ops, k));
       if (!is_structure(op.code) || op.code == OpCode::loop)
-        statements.push_back({i, last, has_tensor(i, last)});
+        statements.push_back({i, last, has_tensor(i, last), cost(i, last)});
       i = last;
     }
     find_regions();
@@ -45,6 +47,16 @@ class Dependences {
 
   std::vector<Statement> statements;
   std::vector<Dependence> all;
+
+  /// About what an iteration takes if engines overlap: the most that one of them has to do, inner loops aside.
+  double iteration_ns() const {
+    double tensor = 0, others = 0;
+    for (const Statement& s : statements) {
+      if (s.first != s.last) continue;
+      s.tensor ? tensor += s.ns : others = std::max(others, s.ns);
+    }
+    return std::max(tensor, others);
+  }
 
   /// Whether the tile is made in the loop's body.
   bool is_local(int tile) const { return nth(declared_, tile); }
@@ -62,15 +74,16 @@ class Dependences {
   }
 
  private:
-  static constexpr int window =
-      28;  // iterations tried: more than twice the longest rotation of a kernel's own arrays
+  static constexpr int window = 160;        // iterations tried
+  static constexpr int most_distance = 14;  // more than the stages of any rotation
+  using Box = std::array<std::int64_t, 4>;  // [element, element_end) x [free, free_end); nothing if empty
 
-  /// What a statement touches of a tile in one iteration: [element, element_end) x [free, free_end).
+  /// What a statement touches of a tile.
   struct Region {
     int tile = none;
     bool written = false;
     bool by_tensor = false, by_dma = false;
-    std::vector<std::array<std::int64_t, 4>> at{};  // per iteration of the window
+    std::vector<Box> at{};  // per iteration of the window
   };
 
   void note_declared(const Op& op) {
@@ -79,6 +92,19 @@ class Dependences {
     if (is_structure(op.code) || is_transfer(op.code) || op.code == OpCode::transposed ||
         op.code == OpCode::causal_mask)
       nth(declared_, op.dst.tile) = true;
+  }
+  /// Free elements at 2.4 GHz on the tensor engine and 1 GHz on the others, whose 16-bit sums take two per cycle.
+  double cost(int first, int last) const {
+    double ns = 0;
+    for (int i = first; i <= last; ++i) {
+      const Op& op = nth(program_.ops, i);
+      if (is_structure(op.code) || is_transfer(op.code)) continue;
+      const bool sums = op.code == OpCode::reduce;
+      const double elements = sums ? op.a.f : op.dst.f;
+      const bool tensor = engine_of(program_, op) == Engine::tensor;
+      ns += elements / (tensor ? 2.4 : sums && dtype_of(program_, op.a) != DType::f32 ? 2.0 : 1.0);
+    }
+    return ns;
   }
   bool has_tensor(int first, int last) const {
     for (int i = first; i <= last; ++i) {
@@ -93,22 +119,23 @@ class Dependences {
     for (std::size_t l = 0; l < index.size(); ++l) index[l] = first_value(static_cast<int>(l), index);
     const Loop& loop = nth(program_.loops, loop_);
     const std::int64_t begin = evaluate(program_, loop.begin, index);
-    // The last iteration of the loops around is the longest one of a loop whose extent grows with them.
-    iterations_ = window;
     for (const Statement& s : statements) {
       std::vector<Region> regions;
       for (int i = s.first; i <= s.last; ++i) {
         const Op& op = nth(program_.ops, i);
         if (op.code == OpCode::loop || op.code == OpCode::end) continue;
+        const std::vector<int> inner = loops_between(s, i);
         each_slice(op, [&](const TileSlice& t, bool written) {
           const Engine engine = is_structure(op.code) ? Engine::automatic : engine_of(program_, op);
           Region r{.tile = t.tile,
                    .written = written,
                    .by_tensor = engine == Engine::tensor,
                    .by_dma = engine == Engine::dma};
-          for (int x = 0; x < iterations_; ++x) {
+          for (int x = 0; x < window; ++x) {
             nth(index, loop_) = begin + x;
-            r.at.push_back(region(t, s, index));
+            Box box{};
+            extend(box, t, inner, 0, index);
+            r.at.push_back(box);
           }
           regions.push_back(std::move(r));
         });
@@ -123,28 +150,75 @@ class Dependences {
     return evaluate(program_, nth(program_.loops, loop).begin, index);
   }
 
-  /// All of the tile where an inner loop of the statement decides.
-  std::array<std::int64_t, 4> region(const TileSlice& t, const Statement& s,
-                                     const std::vector<std::int64_t>& index) const {
-    const TileDecl& d = nth(program_.tiles, t.tile);
-    std::array<std::int64_t, 4> r{0, std::max<std::int64_t>(d.count, 1), 0, d.f};
-    if (t.element != none && !uses_inner(t.element, s)) {
-      r[0] = evaluate(program_, t.element, index);
-      r[1] = r[0] + 1;
+  /// The loops within the statement around op i, outermost first.
+  std::vector<int> loops_between(const Statement& s, int i) const {
+    std::vector<int> open;
+    for (int k = s.first; k < i; ++k) {
+      const Op& op = nth(program_.ops, k);
+      if (op.code == OpCode::loop) open.push_back(op.loop);
+      if (op.code == OpCode::end) open.pop_back();
     }
-    if (t.free != none && !uses_inner(t.free, s)) {
-      r[2] = evaluate(program_, t.free, index);
-      r[3] = r[2] + std::int64_t{t.f - 1} * t.step + 1;
-    }
-    return r;
+    return open;
   }
-  bool uses_inner(ExprId id, const Statement& s) const {
-    const Expr& e = nth(program_.exprs, id);
-    if (e.op == ExprOp::loop) {
-      const int at = nth(program_.loops, e.value).first;
-      return at > s.first && at <= s.last;
+
+  /// Adds what t means in the first and last iterations of the inner loops from `depth` on; nothing where one is
+  /// empty. Expressions rise or fall with an index, or wrap around, which the whole tile stands for.
+  void extend(Box& box, const TileSlice& t, const std::vector<int>& inner, std::size_t depth,
+              std::vector<std::int64_t>& index) const {
+    if (depth < inner.size()) {
+      const Loop& loop = nth(program_.loops, inner[depth]);
+      const std::int64_t begin = evaluate(program_, loop.begin, index),
+                         end = evaluate(program_, loop.end, index);
+      if (begin >= end) return;
+      for (const std::int64_t value : {begin, end - 1}) {
+        nth(index, inner[depth]) = value;
+        extend(box, t, inner, depth + 1, index);
+      }
+      return;
     }
-    return (e.a != none && uses_inner(e.a, s)) || (e.b != none && uses_inner(e.b, s));
+    const TileDecl& d = nth(program_.tiles, t.tile);
+    Box one{0, std::max<std::int64_t>(d.count, 1), 0, d.f};
+    if (t.element != none && !wraps(t.element, inner)) {
+      one[0] = evaluate(program_, t.element, index);
+      one[1] = one[0] + 1;
+    }
+    if (t.free != none && !wraps(t.free, inner)) {
+      one[2] = evaluate(program_, t.free, index);
+      one[3] = one[2] + std::int64_t{t.f - 1} * t.step + 1;
+    }
+    if (box[0] == box[1]) {
+      box = one;
+      return;
+    }
+    box = {std::min(box[0], one[0]), std::max(box[1], one[1]), std::min(box[2], one[2]),
+           std::max(box[3], one[3])};
+  }
+  /// Whether there is a remainder of the index of an inner loop that runs more than once.
+  bool wraps(ExprId id, const std::vector<int>& inner) const {
+    const Expr& e = nth(program_.exprs, id);
+    if (e.op == ExprOp::constant || e.op == ExprOp::loop) return false;
+    if (e.op == ExprOp::modulo) {
+      for (const int loop : inner) {
+        if (uses(e.a, loop) && !runs_once(loop)) return true;
+      }
+      return false;
+    }
+    return wraps(e.a, inner) || wraps(e.b, inner);
+  }
+  bool uses(ExprId id, int loop) const {
+    const Expr& e = nth(program_.exprs, id);
+    if (e.op == ExprOp::loop) return e.value == loop;
+    return (e.a != none && uses(e.a, loop)) || (e.b != none && uses(e.b, loop));
+  }
+  /// [x, y) with y - x at most 1 in all iterations of the window.
+  bool runs_once(int loop) const {
+    std::vector<std::int64_t> index(program_.loops.size(), 0);
+    for (std::size_t l = 0; l < index.size(); ++l) index[l] = first_value(static_cast<int>(l), index);
+    const Loop& l = nth(program_.loops, loop);
+    for (int x = 0; x < window; ++x, ++nth(index, loop_)) {
+      if (evaluate(program_, l.end, index) - evaluate(program_, l.begin, index) > 1) return false;
+    }
+    return true;
   }
 
   void find() {
@@ -168,13 +242,13 @@ class Dependences {
   }
 
   void relate(int a, int b, const Region& x, const Region& y) {
-    const bool flows = x.written && !y.written && !x.by_tensor && !x.by_dma && y.by_tensor;
-    for (int d = a < b ? 0 : 1; d < iterations_; ++d) {
+    const bool flows = x.written && !y.written && !x.by_tensor && !x.by_dma;
+    for (int d = a < b ? 0 : 1; d < most_distance; ++d) {
       if (d > 0 && is_local(x.tile)) return;  // a tile of its own in each iteration
-      for (int i = 0; i + d < iterations_; ++i) {
+      for (int i = 0; i + d < window; ++i) {
         const auto &p = nth(x.at, i), &q = nth(y.at, i + d);
         if (p[0] < q[1] && q[0] < p[1] && p[2] < q[3] && q[2] < p[3]) {
-          all.push_back({a, b, d, flows && d == 0});
+          all.push_back({a, b, d, flows && d == 0, flows && d == 0 && y.by_tensor});
           return;
         }
       }
@@ -187,7 +261,7 @@ class Dependences {
   };
 
   const Program& program_;
-  int loop_, iterations_ = 0;
+  int loop_;
   std::vector<char> declared_;
   std::vector<std::vector<Region>> regions_;  // per statement
   std::vector<Touched> tensors_;

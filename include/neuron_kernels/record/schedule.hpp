@@ -1,17 +1,20 @@
 // schedule(program, limits): the choices that a kernel leaves open, made for a chip: who writes the descriptors of
-// transfers, which engine copies, where tiles lie and in how many buffers.
+// transfers, which engine copies, which loops overlap, where tiles lie and in how many buffers.
 //
-// What the Program computes, and in which order, stays the same.
+// What the Program computes stays the same, bit for bit.
 #pragma once
 
 #include <cmath>
 
 #include "neuron_kernels/record/allocate.hpp"
+#include "neuron_kernels/record/pipeline.hpp"
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 
 struct ScheduleOptions {
   bool choose_engines = true;
+  bool rotate = true;  // loops, by pipeline()
+  PipelineOptions pipeline{};
   AllocateOptions buffers{};
 };
 
@@ -101,12 +104,19 @@ inline void choose_engines(Program& program) {
 /// descriptors can lie ready in HBM.
 /// errors: as allocate
 inline Program schedule(const Program& program, const Limits& limits, const ScheduleOptions& options = {}) {
-  Program scheduled = program;
-  for (record::Op& op : scheduled.ops) {
-    if (record::is_transfer(op.code) && op.dge == Dge::automatic) op.dge = Dge::none;
+  const auto placed = [&](Program p) {
+    for (record::Op& op : p.ops) {
+      if (record::is_transfer(op.code) && op.dge == Dge::automatic) op.dge = Dge::none;
+    }
+    if (options.choose_engines) record::choose_engines(p);
+    return allocate(p, limits, options.buffers);
+  };
+  if (!options.rotate) return placed(program);
+  try {
+    return placed(pipeline(program, options.pipeline));
+  } catch (const TileError&) {  // iterations in flight need more than there is
+    return placed(program);
   }
-  if (options.choose_engines) record::choose_engines(scheduled);
-  return allocate(scheduled, limits, options.buffers);
 }
 
 }  // namespace neuron_kernels::inline NEURON_KERNELS_ABI

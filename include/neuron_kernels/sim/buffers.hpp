@@ -46,8 +46,8 @@ class Buffers {
     }
     std::int64_t size = 0;
     for (Tile& t : tiles_) {
-      t.blocks = static_cast<int>(std::min<std::int64_t>(most_blocks, (t.f + t.granule - 1) / t.granule));
-      t.granule = (t.f + t.blocks - 1) / t.blocks;
+      t.granule = std::max(t.granule, (t.f + most_blocks - 1) / most_blocks);
+      t.blocks = (t.f + t.granule - 1) / t.granule;
       t.base = size;
       size += t.buffers * t.blocks;
     }
@@ -162,8 +162,10 @@ class Buffers {
     std::int64_t first = tile.base + (tile.first + walk.at(t.element)) % tile.buffers * tile.blocks;
     int n = tile.blocks;
     if (n > 1 && t.free != record::none) {
-      const std::int64_t begin = walk.at(t.free), from = begin / tile.granule;
-      n = static_cast<int>((begin + t.free_span - 1) / tile.granule - from) + 1;
+      const std::int64_t begin = walk.at(t.free) / t.step * t.step, from = begin / tile.granule;
+      const std::int64_t last =
+          std::min<std::int64_t>((begin + t.free_span - 1) / tile.granule, tile.blocks - 1);
+      n = static_cast<int>(last - from) + 1;
       first += from;
     }
     for (int i = 0; i < n; ++i) f(record::nth(self.blocks_, first + i));

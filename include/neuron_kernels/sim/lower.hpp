@@ -20,7 +20,8 @@ namespace sim {
 struct Touch {
   int tile = record::none;  // position in Program::tiles, or beyond them in Lowered::hidden
   record::ExprId element = record::none, free = record::none;
-  int free_span = 0;  // free elements from `free` on
+  int free_span = 0;  // free elements from `free` on, of which every `step`-th is meant
+  int step = 1;
 };
 
 struct Instruction {
@@ -300,7 +301,8 @@ class Lowering {
     return {.tile = t.tile,
             .element = t.element,
             .free = t.free,
-            .free_span = t.free == record::none ? 0 : (t.f - 1) * t.step + 1};
+            .free_span = t.free == record::none ? 0 : t.f * t.step,
+            .step = t.step};
   }
   Touch hidden(Space space, std::int64_t bytes) {
     lowered_.hidden.push_back({space, bytes});
