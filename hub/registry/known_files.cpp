@@ -1,7 +1,5 @@
 #include "hub/registry/known_files.hpp"
 
-#include <utility>
-
 namespace neuron_kernels::hub::registry {
 
 namespace {
@@ -19,32 +17,18 @@ std::string key_of(const KnownFiles::Place& place) {
 KnownFiles::Found KnownFiles::find(const Place& place) {
   const std::string key = key_of(place);
   const std::scoped_lock lock(mutex_);
-  if (const auto found = recent_.find(key); found != recent_.end()) return {found->second, era_};
-  const auto found = older_.find(key);
-  if (found == older_.end()) return {{}, era_};
-  LfsPointer file = found->second;
-  add(key, file);
-  return {std::move(file), era_};
+  return {files_.find(key), era_};
 }
 
 void KnownFiles::keep(const Place& place, const LfsPointer& file, std::uint64_t era) {
   const std::scoped_lock lock(mutex_);
-  if (era == era_) add(key_of(place), file);
+  if (era == era_) files_.add(key_of(place), file);
 }
 
 void KnownFiles::forget() {
   const std::scoped_lock lock(mutex_);
-  recent_.clear();
-  older_.clear();
+  files_.clear();
   ++era_;
-}
-
-void KnownFiles::add(const std::string& key, const LfsPointer& file) {
-  if (recent_.size() >= most) {
-    older_ = std::move(recent_);
-    recent_.clear();
-  }
-  recent_.emplace(key, file);
 }
 
 }  // namespace neuron_kernels::hub::registry

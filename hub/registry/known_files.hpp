@@ -6,9 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "hub/registry/git_repository.hpp"
+#include "hub/registry/recent.hpp"
 #include "hub/registry/repositories.hpp"
 
 namespace neuron_kernels::hub::registry {
@@ -31,12 +31,8 @@ class KnownFiles {
   void forget();
 
  private:
-  using Entries = std::unordered_map<std::string, LfsPointer>;
-  void add(const std::string& key, const LfsPointer& file);
-
-  static constexpr std::size_t most = 2048;  // of each of the two
   std::mutex mutex_;
-  Entries recent_, older_;  // older_ goes when recent_ is full, but for what was asked for meanwhile
+  Recent<LfsPointer> files_{2048};
   std::uint64_t era_ = 0;
 };
 
