@@ -116,9 +116,9 @@ void Service::require_gate(const Call& call, const RepositoryKey& key,
 
 GitRepository Service::open(const RepositoryKey& key) const {
   const std::filesystem::path folder = repositories_.folder(key);
-  return GitRepository(folder, [this, folder](const LfsPointer& pointer) {
-    return objects_.owned_by(pointer.sha256, folder);
-  });
+  return GitRepository(
+      folder, [this, folder](const LfsPointer& pointer) { return objects_.owned_by(pointer.sha256, folder); },
+      &known_blobs_);
 }
 
 std::string Service::require_revision(const GitRepository& repository, const std::string& revision) {

@@ -50,23 +50,6 @@ CommitInfo info_of(const git_commit* commit) {
 
 }  // namespace
 
-std::string LfsPointer::text() const {
-  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + sha256 + "\nsize " +
-         std::to_string(size) + "\n";
-}
-
-std::optional<LfsPointer> LfsPointer::parse(std::string_view text) {
-  LfsPointer pointer;
-  constexpr std::string_view head = "version https://git-lfs.github.com/spec/v1\noid sha256:";
-  if (!text.starts_with(head) || text.size() < head.size() + 64) return std::nullopt;
-  pointer.sha256 = text.substr(head.size(), 64);
-  const std::string_view size = text.substr(head.size() + 64);
-  if (!is_hex(pointer.sha256, 64) || !size.starts_with("\nsize ") || size.size() > 30) return std::nullopt;
-  pointer.size = std::strtoull(std::string(size.substr(6)).c_str(), nullptr, 10);
-  if (pointer.text() != text) return std::nullopt;
-  return pointer;
-}
-
 void GitRepository::create(const std::filesystem::path& folder, const std::string& author) {
   start();
   git_repository* repository = nullptr;
@@ -81,8 +64,9 @@ void GitRepository::create(const std::filesystem::path& folder, const std::strin
   made_one.create_reference("refs/heads/main", made_one.empty_commit(author));
 }
 
-GitRepository::GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns)
-    : owns_(std::move(owns)) {
+GitRepository::GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns,
+                             KnownBlobs* known)
+    : owns_(std::move(owns)), known_(known) {
   start();
   check(git_repository_open_bare(&repository_, folder.c_str()), "open a repository");
 }
@@ -135,41 +119,22 @@ std::optional<std::string> GitRepository::resolve(const std::string& revision) c
 
 namespace {
 
-/// The pointer that a blob is, if it is one whose object is owned.
-std::optional<LfsPointer> pointer_in(git_repository* repository, const git_oid& id, std::size_t size,
-                                     const std::function<bool(const LfsPointer&)>& owns) {
-  if (size > LfsPointer::most_bytes || !owns) return std::nullopt;
-  const Blob blob = lookup_blob(repository, id);
-  auto pointer = blob != nullptr ? LfsPointer::parse(content_of(blob.get())) : std::nullopt;
-  return pointer && owns(*pointer) ? pointer : std::nullopt;
-}
-
-std::size_t size_of(git_odb* odb, const git_oid& id) {
+BlobFacts facts_of(git_repository* repository, const git_oid& id) {
+  const Odb odb = objects_of(repository);
   std::size_t size = 0;
   git_object_t type = GIT_OBJECT_INVALID;
-  check(git_odb_read_header(&size, &type, odb, &id), "read an object");
-  return size;
-}
-
-/// The entry of a tree with its size, and its pointer if it is one.
-TreeEntry describe(git_odb* odb, git_repository* repository, const git_tree_entry* e, std::string path,
-                   const std::function<bool(const LfsPointer&)>& owns) {
-  TreeEntry entry;
-  entry.path = std::move(path);
-  entry.folder = git_tree_entry_type(e) == GIT_OBJECT_TREE;
-  entry.oid = text_of(*git_tree_entry_id(e));
-  if (entry.folder) return entry;
-  entry.size = size_of(odb, *git_tree_entry_id(e));
-  entry.lfs = pointer_in(repository, *git_tree_entry_id(e), entry.size, owns);
-  if (entry.lfs) entry.size = entry.lfs->size;
-  return entry;
+  check(git_odb_read_header(&size, &type, odb.get(), &id), "read an object");
+  BlobFacts facts{size, std::nullopt};
+  if (size > LfsPointer::most_bytes) return facts;
+  if (const Blob blob = lookup_blob(repository, id))
+    facts.pointer = LfsPointer::parse(content_of(blob.get()));
+  return facts;
 }
 
 }  // namespace
 
 std::optional<std::vector<TreeEntry>> GitRepository::list(const std::string& commit,
                                                           const std::string& folder, bool recursive) const {
-  const Odb odb = objects_of(repository_);
   Tree root = tree_of(repository_, commit);
   if (root == nullptr) return std::nullopt;
   if (!folder.empty()) {
@@ -186,7 +151,7 @@ std::optional<std::vector<TreeEntry>> GitRepository::list(const std::string& com
                                                                             const std::string& prefix) {
     for (std::size_t i = 0; i < git_tree_entrycount(tree); ++i) {
       const git_tree_entry* e = git_tree_entry_byindex(tree, i);
-      entries.push_back(describe(odb.get(), repository_, e, prefix + git_tree_entry_name(e), owns_));
+      entries.push_back(describe(e, prefix + git_tree_entry_name(e)));
       if (!recursive || !entries.back().folder) continue;
       const Tree below = made<Tree>(
           "read a tree", [&](git_tree** t) { return git_tree_lookup(t, repository_, git_tree_entry_id(e)); });
@@ -204,8 +169,25 @@ std::optional<TreeEntry> GitRepository::entry(const std::string& commit, const s
   const Entry e = made<Entry>(
       "read a tree", [&](git_tree_entry** t) { return git_tree_entry_bypath(t, root.get(), path.c_str()); });
   if (e == nullptr) return std::nullopt;
-  const Odb odb = objects_of(repository_);
-  return describe(odb.get(), repository_, e.get(), path, owns_);
+  return describe(e.get(), path);
+}
+
+TreeEntry GitRepository::describe(const git_tree_entry* e, std::string path) const {
+  TreeEntry entry;
+  entry.path = std::move(path);
+  entry.folder = git_tree_entry_type(e) == GIT_OBJECT_TREE;
+  entry.oid = text_of(*git_tree_entry_id(e));
+  if (entry.folder) return entry;
+  auto facts = known_ != nullptr ? known_->find(entry.oid) : std::nullopt;
+  if (!facts) {
+    facts = facts_of(repository_, *git_tree_entry_id(e));
+    if (known_ != nullptr) known_->keep(entry.oid, *facts);
+  }
+  entry.size = facts->size;
+  if (!facts->pointer || !owns_ || !owns_(*facts->pointer)) return entry;
+  entry.size = facts->pointer->size;
+  entry.lfs = std::move(facts->pointer);
+  return entry;
 }
 
 std::string GitRepository::blob(const std::string& oid) const {
@@ -323,9 +305,9 @@ std::optional<std::string> GitRepository::commit(const std::string& full_name, c
   apply(changes, index.get());
   std::vector<std::string> changed;
   for (const auto& file : changes.files) changed.push_back(file.first);
-  const Odb odb = objects_of(repository_);
   keep_attributes(repository_, index.get(), attributes_before, changed, [&](const git_oid& id) {
-    return pointer_in(repository_, id, size_of(odb.get(), id), owns_).has_value();
+    const auto pointer = facts_of(repository_, id).pointer;
+    return pointer && owns_ && owns_(*pointer);
   });
   git_oid tree_id, commit_id;
   check(git_index_write_tree_to(&tree_id, index.get(), repository_), "write a tree");

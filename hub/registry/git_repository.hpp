@@ -12,28 +12,20 @@
 #include <string_view>
 #include <vector>
 
+#include "hub/registry/known_blobs.hpp"
+#include "hub/registry/lfs_pointer.hpp"
+
 struct git_repository;
+struct git_tree_entry;
 
 namespace neuron_kernels::hub::registry {
-
-/// A file kept outside git; git holds a pointer to it (git-lfs specification, "pointer").
-struct LfsPointer {
-  static constexpr std::size_t most_bytes = 200;  // a blob that is longer is none
-
-  std::string sha256;
-  std::uint64_t size = 0;
-
-  std::string text() const;
-  /// Nothing unless the whole text is a pointer of version 1.
-  static std::optional<LfsPointer> parse(std::string_view text);
-};
 
 struct TreeEntry {
   std::string path;
   bool folder = false;
-  std::string oid;         // of the git object
-  std::uint64_t size = 0;  // of the content, whichever way it is stored
-  std::optional<LfsPointer> lfs;
+  std::string oid;                // of the git object
+  std::uint64_t size = 0;         // of the content, whichever way it is stored
+  std::optional<LfsPointer> lfs;  // if it is kept outside git
 };
 
 struct CommitInfo {
@@ -55,7 +47,9 @@ class GitRepository {
   /// A new one with an empty first commit on `main`. Errors: HubError storage.
   static void create(const std::filesystem::path& folder, const std::string& author);
   /// owns: whether a pointer's object may be read through this repository; else it is a plain file.
-  GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns);
+  /// known: shared by all repositories; null: each blob is looked at again.
+  GitRepository(const std::filesystem::path& folder, std::function<bool(const LfsPointer&)> owns,
+                KnownBlobs* known = nullptr);
   ~GitRepository();
   GitRepository(const GitRepository&) = delete;
   GitRepository& operator=(const GitRepository&) = delete;
@@ -103,9 +97,11 @@ class GitRepository {
  private:
   std::vector<Reference> references(const std::string& prefix) const;
   bool is_referenced(const std::string& commit) const;
+  TreeEntry describe(const git_tree_entry* entry, std::string path) const;
 
   git_repository* repository_ = nullptr;
   std::function<bool(const LfsPointer&)> owns_;
+  KnownBlobs* known_ = nullptr;
 };
 
 /// "2026-01-31T12:00:00.000Z"

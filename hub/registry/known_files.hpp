@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "hub/registry/git_repository.hpp"
+#include "hub/registry/lfs_pointer.hpp"
 #include "hub/registry/recent.hpp"
 #include "hub/registry/repositories.hpp"
 

@@ -12,6 +12,7 @@
 #include "hub/registry/accounts.hpp"
 #include "hub/registry/git_repository.hpp"
 #include "hub/registry/http_server.hpp"
+#include "hub/registry/known_blobs.hpp"
 #include "hub/registry/known_files.hpp"
 #include "hub/registry/objects.hpp"
 #include "hub/registry/rate_limit.hpp"
@@ -158,6 +159,7 @@ class Service final : public Router {
   Tickets tickets_;
   RateLimiter limiter_;
   KnownFiles known_files_;
+  mutable KnownBlobs known_blobs_;
   std::string store_id_;  // differs from registry to registry: Xet clients remember what a store has
   std::atomic<std::uint64_t> requests_ = 0, refused_ = 0;
 };

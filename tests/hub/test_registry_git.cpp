@@ -59,6 +59,30 @@ TEST_CASE_METHOD(Fixture, "files, folders and pointers are listed with their siz
       open(false).entry(id, "a/large.bin")->lfs);  // a pointer to what it does not own is a plain file
 }
 
+TEST_CASE_METHOD(Fixture, "what a blob says is found out once, and who may read its object each time") {
+  KnownBlobs known;
+  const auto repository = [&](bool owns) {
+    return GitRepository(
+        folder.path() / "r.git", [owns](const LfsPointer&) { return owns; }, &known);
+  };
+  GitRepository writer = open();
+  const LfsPointer pointer{digest, 5'000'000'000};
+  const std::string large = writer.write_blob(pointer.text()), text = writer.write_blob("hello");
+  const std::string id = commit(writer, {{}, {}, {{"large.bin", large}, {"z", text}}});
+  CHECK(repository(true).entry(id, "large.bin")->size == pointer.size);
+  CHECK(repository(true).entry(id, "z")->size == 5);
+  for (const std::string& blob : {large, text}) {
+    REQUIRE(
+        std::filesystem::remove(folder.path() / "r.git" / "objects" / blob.substr(0, 2) / blob.substr(2)));
+  }
+  CHECK(repository(true).entry(id, "large.bin")->lfs->sha256 == digest);
+  CHECK(repository(true).entry(id, "z")->size == 5);
+  const auto stranger = repository(false).entry(id, "large.bin");
+  CHECK_FALSE(stranger->lfs);
+  CHECK(stranger->size == pointer.text().size());
+  CHECK_THROWS(open().entry(id, "z"));
+}
+
 TEST_CASE_METHOD(Fixture, "deletions come before additions, and deleting what is not there changes nothing") {
   GitRepository repository = open();
   const std::string x = repository.write_blob("x");
