@@ -116,12 +116,15 @@ bool RepoCache::has_links() const {
 
 void RepoCache::link(const std::string& commit, const std::string& path, const std::string& digest) const {
   const fs::path entry = snapshot(commit) / path;
-  make_cache_folders(entry.parent_path());
   std::string target = "../../blobs/" + digest;
   for (const char c : path) {
     if (c == '/') target = "../" + target;
   }
   if (::symlink(target.c_str(), entry.c_str()) == 0) return;
+  if (errno == ENOENT) {  // the first file of a folder
+    make_cache_folders(entry.parent_path());
+    if (::symlink(target.c_str(), entry.c_str()) == 0) return;
+  }
   if (errno != EEXIST) cannot_write(entry, errno);
   char old[512];
   const ssize_t n = ::readlink(entry.c_str(), old, sizeof old);

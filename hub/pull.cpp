@@ -181,8 +181,10 @@ std::string Puller::advice(const Reference& reference, const Snapshot& snapshot)
 void Puller::fetch(const Snapshot& snapshot, const RepoCache& cache, SnapshotRecord& record, Pulled& pulled,
                    const std::vector<const TreeEntry*>& files) {
   std::vector<const TreeEntry*> wanted;
+  std::error_code ignored;
+  const bool anything = fs::exists(pulled.snapshot, ignored);
   for (const TreeEntry* file : files) {
-    const SnapshotRecord::State state = record.check(*file);
+    const auto state = anything ? record.check(*file) : SnapshotRecord::State::missing;
     if (state == SnapshotRecord::State::ready) continue;
     const fs::path path = pulled.snapshot / file->path;
     if (snapshot.from_cache && state == SnapshotRecord::State::missing) {
@@ -200,7 +202,6 @@ void Puller::fetch(const Snapshot& snapshot, const RepoCache& cache, SnapshotRec
         options_.download.on_notice("the cached " + path.string() +
                                     " is damaged (checksum mismatch); it is downloaded again");
       }
-      std::error_code ignored;
       fs::remove(path, ignored);
       fs::remove(cache.blob(file->blob()), ignored);
     }
