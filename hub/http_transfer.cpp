@@ -49,7 +49,8 @@ void Transfer::prepare(CURL* handle, const HttpOptions& options) {
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // those of a proxy are no answer
-  curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 1L << 18);
+  // Taken and freed for each transfer: malloc gives a larger one back to the system each time.
+  curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 1L << 17);
   if (url.starts_with("https")) {
     curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
     curl_easy_setopt(handle, CURLOPT_PIPEWAIT, 1L);
