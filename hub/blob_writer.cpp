@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hub/error.hpp"
+#include "hub/snapshot_record.hpp"
 #include "hub/storage_error.hpp"
 #include "hub/url.hpp"
 
@@ -20,7 +21,8 @@ namespace {
 // Written and hashed at once; what a kill loses at most. 1 MiB takes three times as long: fresh pages each
 // time.
 constexpr std::size_t piece_bytes = std::size_t{1} << 18;
-constexpr std::uint64_t hash_on_thread_from_bytes = std::uint64_t{4} << 20;
+// A smaller one is hashed when it is whole, from the page cache: handing it on in pieces costs as much.
+constexpr std::uint64_t hash_in_pieces_from_bytes = std::uint64_t{4} << 20;
 
 }  // namespace
 
@@ -42,9 +44,9 @@ BlobWriter::~BlobWriter() {
 }
 
 std::unique_ptr<StreamHasher> BlobWriter::new_hasher() const {
-  return std::make_unique<StreamHasher>(
-      entry_.sha256.empty() ? Hasher::git_blob(entry_.size) : Hasher::sha256(),
-      entry_.size >= hash_on_thread_from_bytes ? StreamHasher::Where::thread : StreamHasher::Where::here);
+  if (entry_.size < hash_in_pieces_from_bytes) return nullptr;
+  return std::make_unique<StreamHasher>(entry_.sha256.empty() ? Hasher::git_blob(entry_.size)
+                                                              : Hasher::sha256());
 }
 
 void BlobWriter::take_existing() {
@@ -54,6 +56,7 @@ void BlobWriter::take_existing() {
     restart();
     return;
   }
+  if (hasher_ == nullptr) received_ = static_cast<std::uint64_t>(status.st_size);
   while (received_ < static_cast<std::uint64_t>(status.st_size)) {
     StreamHasher::Buffer buffer = hasher_->spare();
     buffer.resize(piece_bytes);
@@ -96,6 +99,11 @@ void BlobWriter::write(Bytes data) {
                                              std::to_string(entry_.size) + " of the listing");
   }
   if (on_bytes) on_bytes(static_cast<std::int64_t>(data.size()));
+  if (hasher_ == nullptr) {
+    store(data, received_);
+    received_ += data.size();
+    return;
+  }
   while (!data.empty()) {
     if (buffer_.capacity() == 0) {
       buffer_ = hasher_->spare();
@@ -111,30 +119,37 @@ void BlobWriter::write(Bytes data) {
 
 void BlobWriter::flush() {
   if (buffer_.empty()) return;
-  std::uint64_t at = received_ - buffer_.size();
-  Bytes left = buffer_;
-  while (!left.empty()) {
-    const ssize_t n = ::pwrite(file_.get(), left.data(), left.size(), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("write", path_, errno, Storage::cache);
-    at += static_cast<std::uint64_t>(n);
-    left = left.subspan(static_cast<std::size_t>(n));
-  }
+  store(buffer_, received_ - buffer_.size());
   hasher_->add(std::exchange(buffer_, {}));
 }
 
-void BlobWriter::finish() {
+void BlobWriter::store(Bytes data, std::uint64_t at) const {
+  while (!data.empty()) {
+    const ssize_t n = ::pwrite(file_.get(), data.data(), data.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) storage_error("write", path_, errno, Storage::cache);
+    at += static_cast<std::uint64_t>(n);
+    data = data.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void BlobWriter::close() {
   flush();
-  const std::string digest = hasher_->finish_hex();
+  file_.reset();
+}
+
+std::string BlobWriter::digest() {
+  return hasher_ == nullptr ? digest_of(entry_, path_) : hasher_->finish_hex();
+}
+
+void BlobWriter::require(const std::string& digest) const {
   if (received_ != entry_.size || digest != entry_.blob()) {
-    discard();
     const char* algorithm = entry_.sha256.empty() ? "git SHA-1" : "SHA-256";
     throw HubError(ErrorKind::integrity,
                    subject_ + ": checksum mismatch: " + algorithm + " of the " + std::to_string(received_) +
                        " bytes received is " + digest + ", expected " + entry_.blob(),
                    "nothing was stored; try again, and check the mirror or proxy if it stays");
   }
-  file_.reset();
 }
 
 void BlobWriter::discard() {

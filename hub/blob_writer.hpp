@@ -23,9 +23,13 @@ class BlobWriter final : public Sink {
   void begin(std::uint64_t first_byte, const Response& response) override;
   void write(Bytes data) override;
 
-  /// Writes what is left and compares size and digest. The file is then closed, at path().
-  /// errors: HubError integrity; the partial file is removed
-  void finish();
+  /// Writes what is left; the file is then closed, at path(). What comes next is digest(), then require().
+  void close();
+  /// Of the content; on any thread.
+  std::string digest();
+  /// That all bytes came and have the digest of the listing.
+  /// errors: HubError integrity
+  void require(const std::string& digest) const;
   /// Removes the partial file.
   void discard();
 
@@ -39,6 +43,7 @@ class BlobWriter final : public Sink {
  private:
   void restart();
   void flush();
+  void store(Bytes data, std::uint64_t at) const;
   std::unique_ptr<StreamHasher> new_hasher() const;
   void take_existing();
 
@@ -46,7 +51,7 @@ class BlobWriter final : public Sink {
   std::filesystem::path path_;
   std::string subject_;
   Descriptor file_;
-  std::unique_ptr<StreamHasher> hasher_;
+  std::unique_ptr<StreamHasher> hasher_;  // of a large file; a small one is read again
   StreamHasher::Buffer buffer_;
   std::uint64_t received_ = 0, resumed_from_ = 0;
 };

@@ -1,12 +1,14 @@
 #include "hub/digest.hpp"
 
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <vector>
 
 #include "hub/error.hpp"
+#include "hub/files.hpp"
 #include "hub/storage_error.hpp"
 
 namespace neuron_kernels::hub {
@@ -52,13 +54,16 @@ std::string git_blob_sha1_hex(std::string_view data) {
 namespace {
 
 std::string hash_file(Hasher hasher, const std::filesystem::path& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) storage_error("read", path, errno);
-  std::vector<std::byte> buffer(std::size_t{1} << 18);
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    hasher.add(Bytes(buffer.data(), n));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) storage_error("read", path, errno);
+  std::array<std::byte, 1 << 16> buffer;
+  while (true) {
+    const ssize_t n = ::read(file.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) storage_error("read", path, errno);
+    if (n == 0) break;
+    hasher.add(Bytes(buffer).first(static_cast<std::size_t>(n)));
   }
-  if (std::ferror(file.get()) != 0) storage_error("read", path, errno);
   return hasher.finish_hex();
 }
 

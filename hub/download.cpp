@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <map>
 #include <optional>
 #include <thread>
@@ -24,6 +25,7 @@ constexpr std::uint64_t worth_resuming_bytes = 1 << 20;  // less is left to the 
 // A lock is a file to create, which costs as much as 100 kB over loopback; smaller ones are sooner fetched
 // twice.
 constexpr std::uint64_t lock_from_bytes = 1 << 20;
+constexpr std::chrono::milliseconds turn_while_hashing(10), longest_turn(1000);
 constexpr auto between_looks = std::chrono::milliseconds(100);
 
 constexpr std::string_view no_locks =
@@ -48,6 +50,7 @@ struct Download::Job {
   std::vector<const TreeEntry*> entries;
   std::optional<BlobLock> lock;
   std::optional<BlobWriter> writer;
+  std::future<std::string> digest;
   bool ignores_lock = false, began_anew = false;
   std::uint64_t seen_bytes = 0;
   Clock::time_point last_progress{};
@@ -84,9 +87,13 @@ void Download::run(const std::vector<const TreeEntry*>& files) {
   }
   progress_.total_files = files.size();
   try {
-    while (!waiting_.empty() || !locked_.empty()) {
+    while (!waiting_.empty() || !locked_.empty() || !active_.empty()) {
       start_what_fits();
-      api_.http().run();
+      api_.http().run([this] {
+        place_checked(Wait::no);
+        return checking_.empty() ? longest_turn : turn_while_hashing;
+      });
+      place_checked(Wait::yes);
       if (!locked_.empty()) wait_for_others();
     }
   } catch (const HubError& error) {
@@ -94,6 +101,12 @@ void Download::run(const std::vector<const TreeEntry*>& files) {
       if (!job->writer) continue;
       if (error.kind == ErrorKind::storage || job->writer->offset() < worth_resuming_bytes)
         job->writer->discard();
+    }
+    for (const JobPtr& job : checking_) {
+      try {
+        place(job);
+      } catch (const HubError&) {  // the first one is told
+      }
     }
     throw;
   }
@@ -174,28 +187,56 @@ void Download::receive(const JobPtr& job, const Http::Result& result) {
   start_what_fits();
 }
 
+/// The worker hashes this one while the next is received: a third of the time of small files.
 void Download::complete(const JobPtr& job) {
-  const bool resumed = job->writer->resumed_from() > 0;
-  try {
-    job->writer->finish();
-  } catch (const HubError& error) {
-    if (error.kind != ErrorKind::integrity || !resumed || job->began_anew) throw;
-    job->began_anew = true;  // what an earlier process left was damaged
-    progress_.bytes -= std::min(progress_.bytes, job->entry().size);
-    auto on_bytes = job->writer->on_bytes;
-    job->writer.emplace(job->entry(), cache_.blobs() / partial_name(job->entry().blob()), subject(*job));
-    job->writer->on_bytes = std::move(on_bytes);
-    request(job);
-    return;
+  job->writer->close();
+  job->digest = worker_.add([job] { return job->writer->digest(); });
+  std::erase(active_, job);
+  checking_.push_back(job);
+}
+
+void Download::place_checked(Wait wait) {
+  while (!checking_.empty()) {
+    const JobPtr job = checking_.front();
+    if (wait == Wait::no && job->digest.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      return;
+    checking_.pop_front();
+    try {
+      place(job);
+    } catch (const HubError& error) {
+      const bool resumed = job->writer->resumed_from() > 0;
+      if (error.kind != ErrorKind::integrity || !resumed || job->began_anew) throw;
+      begin_anew(job);
+    }
   }
-  cache_.place_received(job->writer->path(), commit_, job->entry().path, job->entry().blob());
-  record_.mark_checked(job->entry());
-  place_others(*job, 1);
+}
+
+/// Errors: HubError integrity or storage; the partial file is removed.
+void Download::place(const JobPtr& job) {
+  try {
+    job->writer->require(job->digest.get());
+    cache_.place_received(job->writer->path(), commit_, job->entry().path, job->entry().blob());
+    record_.mark_checked(job->entry());
+    place_others(*job, 1);
+  } catch (const HubError&) {
+    job->writer->discard();
+    throw;
+  }
   progress_.files += job->entries.size();
   if (options_.on_progress) options_.on_progress(progress_);
   job->writer.reset();
   job->lock.reset();
-  std::erase(active_, job);
+}
+
+/// What an earlier process left was damaged.
+void Download::begin_anew(const JobPtr& job) {
+  job->began_anew = true;
+  progress_.bytes -= std::min(progress_.bytes, job->entry().size);
+  auto on_bytes = job->writer->on_bytes;
+  job->writer.emplace(job->entry(), cache_.blobs() / partial_name(job->entry().blob()), subject(*job));
+  job->writer->on_bytes = std::move(on_bytes);
+  active_.push_back(job);
+  request(job);
 }
 
 bool Download::take_from_blobs(const Job& job) {

@@ -13,6 +13,7 @@
 #include "hub/cache.hpp"
 #include "hub/partial.hpp"
 #include "hub/snapshot_record.hpp"
+#include "hub/worker.hpp"
 
 namespace neuron_kernels::hub {
 
@@ -52,6 +53,10 @@ class Download {
   void request(const JobPtr& job);
   void receive(const JobPtr& job, const Http::Result& result);
   void complete(const JobPtr& job);
+  enum class Wait { no, yes };
+  void place_checked(Wait wait);
+  void place(const JobPtr& job);
+  void begin_anew(const JobPtr& job);
   bool take_from_blobs(const Job& job);
   void place_others(const Job& job, std::size_t from);
   void wait_for_others();
@@ -67,8 +72,10 @@ class Download {
   std::vector<Leftover> leftovers_;
   std::deque<JobPtr> waiting_, locked_;  // locked_: another process downloads them
   std::vector<JobPtr> active_;
+  std::deque<JobPtr> checking_;  // all bytes are there
   Progress progress_;
   std::uint64_t received_bytes_ = 0;
+  Worker worker_;  // last: it reads the jobs
 };
 
 }  // namespace neuron_kernels::hub

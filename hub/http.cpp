@@ -75,13 +75,13 @@ Http::~Http() = default;
 Response Http::send(Request request) {
   Result result;
   engine_->add(std::move(request), [&](Result answer) { result = std::move(answer); });
-  engine_->run();
+  engine_->run({});
   if (result.error != nullptr) std::rethrow_exception(result.error);
   return std::move(result.response);
 }
 
 void Http::add(Request request, Done done) { engine_->add(std::move(request), std::move(done)); }
-void Http::run() { engine_->run(); }
+void Http::run(const Turn& turn) { engine_->run(turn); }
 int Http::requests() const { return engine_->requests(); }
 
 std::chrono::seconds wait_asked_for(const Headers& headers, std::int64_t now_unix_s) {

@@ -119,7 +119,10 @@ class Http {
   /// Queues a request; run() sends it. `done` may add more; an exception from it ends run() and drops what is
   /// left.
   void add(Request request, Done done);
-  void run();
+  /// What else the thread of run() has to do, between answers; returns how long it can wait until the next
+  /// time.
+  using Turn = std::function<std::chrono::milliseconds()>;
+  void run(const Turn& turn = {});
 
   /// Requests on the wire so far, retries and redirects included.
   int requests() const;

@@ -62,7 +62,7 @@ void Http::Engine::add(Request request, Done done) {
   waiting_.push_back(std::make_unique<Transfer>(std::move(request), std::move(done)));
 }
 
-void Http::Engine::run() {
+void Http::Engine::run(const Turn& turn) {
   try {
     while (!waiting_.empty() || !active_.empty()) {
       start_what_may();
@@ -76,9 +76,10 @@ void Http::Engine::run() {
         finish(message->easy_handle, message->data.result);
       }
       if (finished) continue;  // free places first
-      const auto until = next_start() - Clock::now();
-      const auto pause_ms = std::chrono::ceil<std::chrono::milliseconds>(until).count();
-      curl_multi_poll(multi_, nullptr, 0, static_cast<int>(std::clamp<long>(pause_ms, 0, 1000)), nullptr);
+      auto pause = std::chrono::ceil<std::chrono::milliseconds>(next_start() - Clock::now());
+      if (turn) pause = std::min(pause, turn());
+      curl_multi_poll(multi_, nullptr, 0, static_cast<int>(std::clamp<long>(pause.count(), 0, 1000)),
+                      nullptr);
     }
   } catch (...) {
     drop_all();

@@ -21,7 +21,7 @@ class Http::Engine {
   ~Engine();
 
   void add(Request request, Done done);
-  void run();
+  void run(const Turn& turn);
   int requests() const { return requests_; }
 
  private:

@@ -4,9 +4,7 @@
 
 namespace neuron_kernels::hub {
 
-StreamHasher::StreamHasher(Hasher hasher, Where where) : hasher_(std::move(hasher)) {
-  if (where == Where::thread) thread_ = std::thread([this] { work(); });
-}
+StreamHasher::StreamHasher(Hasher hasher) : hasher_(std::move(hasher)), thread_([this] { work(); }) {}
 
 StreamHasher::~StreamHasher() { stop(); }
 
@@ -20,11 +18,6 @@ StreamHasher::Buffer StreamHasher::spare() {
 }
 
 void StreamHasher::add(Buffer filled) {
-  if (!thread_.joinable()) {
-    hasher_.add(filled);
-    spare_.push_back(std::move(filled));
-    return;
-  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return waiting_.size() < most_waiting; });
   waiting_.push_back(std::move(filled));

@@ -16,10 +16,9 @@ namespace neuron_kernels::hub {
 
 class StreamHasher {
  public:
-  enum class Where { here, thread };
   using Buffer = std::vector<std::byte>;
 
-  StreamHasher(Hasher hasher, Where where);
+  explicit StreamHasher(Hasher hasher);
   StreamHasher(const StreamHasher&) = delete;
   StreamHasher& operator=(const StreamHasher&) = delete;
   ~StreamHasher();
