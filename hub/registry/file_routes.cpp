@@ -12,6 +12,9 @@ namespace neuron_kernels::hub::registry {
 
 namespace {
 
+// Of a file in git. An answer waits for as long as its client takes, and there may be hundreds of them.
+constexpr std::uint64_t most_bytes_in_memory = 128 << 10;
+
 struct Part {
   std::uint64_t first = 0, bytes = 0;
   bool partial = false;
@@ -77,7 +80,7 @@ Fields fields_of(const std::string& commit, const std::string& path, const std::
 }  // namespace
 
 Reply Service::file_reply(const RequestHead& head, Fields fields, const std::string& etag,
-                          const std::string& content) const {
+                          std::string content) const {
   Reply reply;
   reply.fields = std::move(fields);
   if (matches(head.field("If-None-Match"), etag)) {
@@ -85,7 +88,20 @@ Reply Service::file_reply(const RequestHead& head, Fields fields, const std::str
     return reply;
   }
   const Part part = prepare(head, reply, etag, content.size());
-  reply.body = content.substr(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.bytes));
+  if (part.bytes > most_bytes_in_memory && head.method != "HEAD") {
+    try {
+      const TemporaryFile file(temporary_folder() / "answer");
+      write_all(file.fd(), bytes_of(content), file.path());
+      reply.file = Descriptor(::fcntl(file.fd(), F_DUPFD_CLOEXEC, 0));
+    } catch (const HubError&) {  // a full disk does not keep anyone from reading
+    }
+  }
+  if (reply.file) {
+    reply.file_offset = part.first;
+    reply.file_bytes = part.bytes;
+  } else {
+    reply.body = part.partial ? content.substr(part.first, part.bytes) : std::move(content);
+  }
   return reply;
 }
 

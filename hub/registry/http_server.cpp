@@ -229,7 +229,9 @@ class HttpServer::State {
       response =
           MHD_create_response_from_fd_at_offset64(reply.file_bytes, reply.file.release(), reply.file_offset);
     } else {
-      response = MHD_create_response_from_buffer(reply.body.size(), reply.body.data(), MHD_RESPMEM_MUST_COPY);
+      // `r` lives until on_completed().
+      response =
+          MHD_create_response_from_buffer(reply.body.size(), reply.body.data(), MHD_RESPMEM_PERSISTENT);
     }
     if (response == nullptr) return MHD_NO;
     for (const auto& [name, value] : reply.fields) {

@@ -110,7 +110,7 @@ class Service final : public Router {
   Answer resolve(const Call& call, const RepositoryKey& key, const std::string& revision,
                  const std::string& path);
   Reply file_reply(const RequestHead& head, Fields fields, const std::string& etag,
-                   const std::string& content) const;
+                   std::string content) const;
   Reply object_reply(const RequestHead& head, Fields fields, const std::string& etag,
                      const std::string& sha256) const;
   Reply lfs_reply(const RequestHead& head, const std::string& commit, const std::string& path,

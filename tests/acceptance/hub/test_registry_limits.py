@@ -217,3 +217,20 @@ def test_noise_is_not_answered_as_a_request(hasty: Registry) -> None:
             s.shutdown(socket.SHUT_WR)
         assert not answer(s).startswith((b"HTTP/1.1 2", b"HTTP/1.1 5"))
         assert hasty.get("/health") == b"ok\n"
+
+
+@pytest.mark.parametrize("size", [128 << 10, (128 << 10) + 1, 1_000_000])
+def test_a_file_in_git_is_sent_whole_and_in_part_from_memory_or_disk(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    with Registry(KERNELS, tmp_path / "root") as registry:
+        repository = registry.create("in-git")
+        assert registry.commit(repository, {"f.bin": content})[0] == 200
+        target = f"/kernels/{repository}/resolve/main/f.bin"
+        status, header, body = registry.call("GET", target)
+        assert (status, header["Content-Length"], body == content) == (200, str(size), True)
+        status, header, body = registry.call("GET", target, Range="bytes=100-131299")
+        part = content[100:131300]
+        assert (status, header["Content-Range"], body == part) == (206, f"bytes 100-{99 + len(part)}/{size}", True)
+        status, header, body = registry.call("HEAD", target)
+        assert (status, header["Content-Length"], body) == (200, str(size), b"")
+        assert list((tmp_path / "root" / "tmp").iterdir()) == []
