@@ -12,14 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "neuron_kernels/record/program.hpp"
+#include "neuron_kernels/record/expressions.hpp"
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 namespace record {
 
 class Printer {
  public:
-  Printer(const Program& program, std::ostream& out) : program_(program), out_(out) {
+  Printer(const Program& program, std::ostream& out)
+      : program_(program), out_(out), expressions_(program, loop_names(program)) {
     std::set<std::string> taken;
     for (const Tensor& t : program.tensors) taken.insert(t.name);
     std::map<std::string, int> next;
@@ -67,49 +68,13 @@ class Printer {
     return s + text(loop.n) + ", " + text(loop.step) + ")" + (loop.tail ? " rest" : "");
   }
 
-  /// Brackets stand only where a weaker operator is inside a stronger one
-  /// (precedence 0 min/max and leaves, 1 sums, 2 products).
-  std::string expr(ExprId id, int inside = 1) const {
-    const Expr& e = nth(program_.exprs, id);
-    const auto sum = [&](const char* op) {
-      const std::string s = expr(e.a, 1) + op + expr(e.b, 2);
-      return inside > 1 ? "(" + s + ")" : s;
-    };
-    const auto product = [&](const char* op) {
-      const std::string s = expr(e.a, 2) + op + expr(e.b, 3);
-      return inside > 2 ? "(" + s + ")" : s;
-    };
-    switch (e.op) {
-      case ExprOp::constant:
-        return text(e.value);
-      case ExprOp::loop:
-        return "i" + text(e.value);
-      case ExprOp::add:
-        if (const Expr& b = nth(program_.exprs, e.b); b.op == ExprOp::constant && b.value < 0) {
-          const std::string s = expr(e.a, 1) + " - " + text(-b.value);
-          return inside > 1 ? "(" + s + ")" : s;
-        }
-        return sum(" + ");
-      case ExprOp::subtract:
-        return sum(" - ");
-      case ExprOp::multiply:
-        return product(" * ");
-      case ExprOp::divide:
-        return product(" // ");
-      case ExprOp::modulo:
-        return product(" % ");
-      case ExprOp::min:
-        return "min(" + expr(e.a) + ", " + expr(e.b) + ")";
-      default:
-        return "max(" + expr(e.a) + ", " + expr(e.b) + ")";
-    }
+  static std::vector<std::string> loop_names(const Program& program) {
+    std::vector<std::string> names;
+    for (std::size_t l = 0; l < program.loops.size(); ++l) names.push_back("i" + text(l));
+    return names;
   }
 
-  std::string condition(const Condition& c) const {
-    constexpr const char* names[] = {"False", "True", " < ", " <= ", " > ", " >= ", " == ", " != "};
-    const std::string name = names[static_cast<int>(c.op)];
-    return c.a == none ? name : expr(c.a) + name + expr(c.b);
-  }
+  std::string expr(ExprId id) const { return expressions_.text_of(id); }
 
   /// ":" for all of a dimension of `size`, "begin : +n" for a part.
   std::string part(ExprId begin, std::int64_t n, std::int64_t size) const {
@@ -197,7 +162,7 @@ class Printer {
         return name + "(" + hbm(op.hbm) + source(op.a) + dge + ")";
       case OpCode::matmul: {
         const std::string flag =
-            op.accumulate.op == Compare::never ? "" : ", accumulate=" + condition(op.accumulate);
+            op.accumulate.op == Compare::never ? "" : ", accumulate=" + expressions_.text_of(op.accumulate);
         return call(source(op.a) + source(op.b) + flag);
       }
       case OpCode::transposed:
@@ -237,6 +202,7 @@ class Printer {
 
   const Program& program_;
   std::ostream& out_;
+  Expressions expressions_;
   std::vector<std::string> names_;
 };
 
