@@ -20,7 +20,7 @@ build_and_test() {
 
 build_and_test Release
 build_and_test Sanitize
-step pytest .venv/bin/python -m pytest -q pytorch/tests tests/acceptance --ignore tests/acceptance/hub \
+step pytest .venv/bin/python -m pytest -q pytorch/tests tests/nki tests/acceptance --ignore tests/acceptance/hub \
   --junitxml "$results/pytest.xml"
 
 .venv/bin/python scripts/test_summary.py "$results"
