@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "neuron_kernels/nki/emit.hpp"
+#include "neuron_kernels/record/schedule.hpp"
 #include "recording.hpp"
 
 namespace test {
@@ -105,22 +106,25 @@ class CaseFile {
   std::string source_, json_;
 };
 
-/// want(name, tensors after replay): a bound for the rows of each tensor that is written.
+/// want(name, tensors after replay): a bound for the rows of each tensor that is written. For trn2 the scheduled
+/// program is a case of its own.
 template <class Want>
 void write_case(const std::string& name, const Program& program, const nk::EmitOptions& options,
                 const std::vector<Argument>& arguments, const std::vector<Tensor>& before, const Want& want) {
   const std::vector<Tensor> after = after_replay(program, before, arguments);
-  CaseFile file(name, program, options);
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (program.tensors[i].read) file.input(program.tensors[i], before[i]);
-  }
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const nk::record::Tensor& t = program.tensors[i];
-    if (!t.written) continue;
-    const reference::Approx bound = reference::stored(want(t.name, after), t.dtype);
-    check_near(name, "replay of " + t.name, after[i], after[i].rows(), bound);
-    file.output(t, after[i], bound);
-  }
+  const auto write = [&](const std::string& as, const Program& emitted) {
+    CaseFile file(as, emitted, options);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const nk::record::Tensor& t = program.tensors[i];
+      if (t.read) file.input(t, before[i]);
+      if (!t.written) continue;
+      const reference::Approx bound = reference::stored(want(t.name, after), t.dtype);
+      check_near(as, "replay of " + t.name, after[i], after[i].rows(), bound);
+      file.output(t, after[i], bound);
+    }
+  };
+  write(name, program);
+  if (program.chip == nk::trn2.chip) write(name + "-scheduled", nk::schedule(program, nk::trn2));
 }
 
 /// Those of each batch under each other.

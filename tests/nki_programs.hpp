@@ -4,6 +4,7 @@
 #include "neuron_kernels/kernels/attention_merge.hpp"
 #include "neuron_kernels/kernels/flash_attention.hpp"
 #include "neuron_kernels/kernels/flash_attention_shared_shift.hpp"
+#include "neuron_kernels/kernels/flash_attention_strip.hpp"
 #include "neuron_kernels/kernels/fused_mlp.hpp"
 #include "neuron_kernels/kernels/layernorm.hpp"
 #include "neuron_kernels/kernels/rmsnorm.hpp"
@@ -82,6 +83,15 @@ inline std::vector<Argument> attention_arguments(const nk::AttentionShape& s, DT
           {"dst", dtype, {s.batch, s.heads, s.q_len, s.dv}, true},
           {"lse", DType::f32, {s.batch, s.heads, s.q_len, 1}, true},
           {"bias", DType::f32, {s.batch, s.heads, s.q_len, s.kv_len}}};
+}
+
+inline Program strip_program(const nk::Limits& l, DType dtype, const AttentionCase& c) {
+  return recorded(l, attention_arguments(c.shape, dtype), [&](auto& nc, const auto& h) {
+    nk::AttentionArgs<TargetOf<decltype(nc)>> a;
+    a.q = h[0], a.k = h[1], a.v = h[2], a.dst = h[3], a.lse = h[4];
+    a.scale = 0.125f, a.causal = c.causal;
+    strip_attention_kernel(nc, a, {});
+  });
 }
 
 inline std::vector<Argument> shared_shift_arguments(const nk::AttentionShape& s, DType dtype) {

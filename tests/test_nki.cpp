@@ -185,6 +185,23 @@ TEST_CASE("nki cases: flash_attention", "[cases]") {
   });
 }
 
+TEST_CASE("nki cases: strip_attention", "[cases]") {
+  on_each_chip([](const nk::Limits& l) {
+    for (const DType dtype : case_dtypes) {
+      for (const AttentionCase& c : {AttentionCase{{1, 2, 1, 256, 2700, 64, 64}, true, false},
+                                     {{1, 1, 1, 133, 150, 17, 9}, true, false},
+                                     {{1, 2, 1, 70, 1300, 16, 8}, false, false}}) {
+        const auto arguments = attention_arguments(c.shape, dtype);
+        write_case(case_name("strip_attention", l, dtype, describe(c)), strip_program(l, dtype, c),
+                   {.name = "strip_attention"}, arguments, case_tensors(arguments, 10),
+                   [&](const std::string& tensor, const std::vector<Tensor>& t) {
+                     return attention_bound(c, t, tensor == "lse", nullptr, 0);
+                   });
+      }
+    }
+  });
+}
+
 TEST_CASE("nki cases: shared_shift_attention", "[cases]") {
   on_each_chip([](const nk::Limits& l) {
     for (const DType dtype : case_dtypes) {
@@ -249,10 +266,10 @@ TEST_CASE("nki cases: golden", "[cases]") {
   const nk::Limits& l = nk::trn2;
   const Size m{300, 700, 256};
   const auto blocking = nk::MatmulBlocking::default_for(l, {m.m, m.n, m.k});
-  write_golden(
-      "matmul",
-      recorded(l, matmul_arguments(DType::bf16, m), matmul_body(blocking, 0.f, true, false, Act::gelu, true)),
-      nk::nki::matmul_reference(0.5f, Act::gelu, true, true));
+  const Program matmul =
+      recorded(l, matmul_arguments(DType::bf16, m), matmul_body(blocking, 0.f, true, false, Act::gelu, true));
+  const std::string matmul_meaning = nk::nki::matmul_reference(0.5f, Act::gelu, true, true);
+  write_golden("matmul", matmul, matmul_meaning);
   const auto norm = norm_arguments(DType::f32, 300, 1100, false);
   const auto rows = nk::NormBlocking::default_for(l, 300, 1100);
   write_golden("layernorm", norm_program<true>(l, norm, 1, rows), nk::nki::layernorm_reference(1e-5f));
@@ -267,7 +284,10 @@ TEST_CASE("nki cases: golden", "[cases]") {
   write_golden("flash_attention", attention_program(l, attention_arguments(c.shape, DType::f32), c, false),
                nk::nki::attention_reference(0.125f, true));
   write_golden("shared_shift_attention", shared_shift_program(l, DType::bf16, shared), "");
+  write_golden("strip_attention", strip_program(l, DType::bf16, {{1, 2, 1, 256, 2700, 64, 64}, true, false}),
+               "");
   write_golden("attention_merge", merge_program(l), "");
+  write_golden("matmul_scheduled", nk::schedule(matmul, l), matmul_meaning);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // NKI source of single ops, in every form that takes other instructions; of buffers that were placed; and names.
 #include "nki_cases.hpp"
-#include "reference/matmul.hpp"
 
 namespace test {
 namespace {
@@ -172,39 +171,6 @@ TEST_CASE("nki cases: single ops", "[cases]") {
   }
 }
 
-/// Every tile in two buffers, one after another from the start of its memory.
-Program placed(Program program, const nk::Limits& l) {
-  int sbuf = 0, psum = 0;
-  for (nk::record::TileDecl& t : program.tiles) {
-    const bool in_psum = t.space == nk::Space::psum;
-    int& at = in_psum ? psum : sbuf;
-    const int bytes = t.f * size_of(t.dtype);
-    t.placed = {2, at,
-                in_psum ? (bytes + l.psum_bank_bytes - 1) / l.psum_bank_bytes * l.psum_bank_bytes : bytes};
-    at += 2 * static_cast<int>(t.count) * t.placed.stride;
-  }
-  REQUIRE((sbuf <= l.sbuf_usable_bytes && psum <= l.psum_banks * l.psum_bank_bytes));
-  return program;
-}
-
-TEST_CASE("nki cases: placed buffers", "[cases]") {
-  for (const nk::Limits* l : {&nk::trn1, &nk::trn2, &nk::trn3}) {
-    const Size s{300, 700, 500};
-    const auto arguments = matmul_arguments(DType::bf16, s);
-    auto blocking = nk::MatmulBlocking::default_for(*l, {s.m, s.n, s.k});
-    blocking.n = 400;
-    const Program program =
-        placed(recorded(*l, arguments, matmul_body(blocking, 0.f, false, false, Act::identity, false)), *l);
-    write_case(nk::text("matmul-", l->chip, "-bf16-placed"), program, {.name = "matmul"}, arguments,
-               case_tensors(arguments, 9), [&](const std::string&, const std::vector<Tensor>& t) {
-                 reference::MatmulTerms terms;
-                 terms.alpha = 0.5;
-                 return stacked({reference::matmul_bound(t[0].matrix(0), t[1].matrix(0), terms),
-                                 reference::matmul_bound(t[0].matrix(1), t[1].matrix(1), terms)});
-               });
-  }
-}
-
 TEST_CASE("emit: buffers that were placed have addresses, which rotate with the loop around them") {
   Program program = recorded(nk::trn2, {{"x", DType::f32, {300, 8}}, {"y", DType::f32, {300, 8}, true}},
                              [](auto& nc, const auto& h) {
@@ -217,13 +183,36 @@ TEST_CASE("emit: buffers that were placed have addresses, which rotate with the 
                                }
                              });
   CHECK_THAT(emit(program), !contains_text("address=(0"));
-  program = placed(program, nk::trn2);
+  program.tiles[0].placed = {.buffers = 1, .offset = 0, .stride = 32};
+  program.tiles[1].placed = {.buffers = 2, .offset = 96, .stride = 64};
   const std::string source = emit(program, {.name = "copy_rows"});
-  CHECK_THAT(source, contains_text("tile_list(3, (100, 8), nl.float32, nl.sbuf, address=0, stride=32)"));
+  CHECK_THAT(source, contains_text("placed_list(3, (100, 8), nl.float32, nl.sbuf, address=0, stride=32)"));
   CHECK_THAT(source, contains_text("work = nl.ndarray((100, 8), dtype=nl.float32, buffer=nl.sbuf, "
-                                   "address=(0, 192 + 32 * (i0 % 2)))"));
+                                   "address=(0, 96 + 64 * (i0 % 2)))"));
   program.tiles[1].placed.buffers = 1;
-  CHECK_THAT(emit(program), contains_text("address=(0, 192))"));
+  CHECK_THAT(emit(program), contains_text("address=(0, 96))"));
+}
+
+TEST_CASE("emit: tiles within a bank of PSUM are parts of a tensor that begins where the bank does") {
+  Program program = recorded(nk::trn2, {{"y", DType::f32, {4, 8}, true}}, [](auto& nc, const auto& h) {
+    auto whole = nc.psum("whole", 4, 8), part = nc.psum("part", 4, 8, DType::bf16);
+    auto parts = nc.psum_array("parts", 3, 4, 8);
+    for (auto i : nc.range(2)) {
+      nc.fill(whole, 1.f);
+      nc.fill(part, 2.f);
+      nc.fill(parts[i], 3.f);
+      nc.tensor_scalar(whole, parts[i], Alu::add, 1.f);
+      nc.store(h[0], whole);
+    }
+  });
+  program.tiles[0].placed = {.buffers = 1, .offset = 4096, .stride = 2048};
+  program.tiles[1].placed = {.buffers = 1, .offset = 2048 + 64, .stride = 32};
+  program.tiles[2].placed = {.buffers = 1, .offset = 2048, .stride = 32};
+  const std::string source = emit(program);
+  CHECK_THAT(source, contains_text(
+                         "whole = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum, address=(0, 4096))"));
+  CHECK_THAT(source, contains_text("part = part_of_bank((4, 8), nl.bfloat16, 1024, address=2112)"));
+  CHECK_THAT(source, contains_text("parts = part_list(3, (4, 8), nl.float32, 512, address=2048, stride=32)"));
 }
 
 TEST_CASE("emit: names are identifiers, unique, and none of Python's or of the source's own") {
@@ -249,6 +238,14 @@ TEST_CASE("emit: names are identifiers, unique, and none of Python's or of the s
   CHECK_THAT(source, contains_text("nl__1 = nl.ndarray("));
   CHECK_THAT(source, contains_text("transpose_ = nl.ndarray("));
   CHECK_THAT(source, contains_text("src=in_[nl.ds(i0_1 * 2, 2), :]"));
+}
+
+TEST_CASE("emit: only for chips that NKI knows") {
+  const Program program =
+      recorded(nk::host_limits, {{"x", DType::f32, {4, 8}}, {"y", DType::f32, {4, 8}, true}},
+               [](auto& nc, const auto& h) { nc.store(h[1], nc.load("t", h[0])); });
+  CHECK_THROWS_WITH(emit(program),
+                    contains_text("recorded for host; NKI source can be written for trn1, trn2"));
 }
 
 TEST_CASE("emit: numbers read back as what they are") {

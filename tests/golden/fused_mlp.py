@@ -13,12 +13,11 @@ import nki.language as nl
 import numpy as np
 
 
-def tile_list(count, shape, dtype, buffer, address=None, stride=0):
-    """`count` fresh tiles of one shape, `stride` bytes apart where they have an address."""
+def tile_list(count, shape, dtype, buffer):
+    """`count` fresh tiles of one shape."""
     tiles = []
-    for i in range(count):
-        where = None if address is None else (0, address + i * stride)
-        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=where))
+    for _ in range(count):
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer))
     return tiles
 
 
@@ -31,7 +30,7 @@ def load_transposed(dst, src, dge_mode=nisa.dge_mode.unknown):
         turned = nl.ndarray((c, rows), dtype=src.dtype, buffer=nl.psum)
         nisa.dma_copy(dst=block, src=src[nl.ds(begin, rows), :], dge_mode=dge_mode)
         nisa.nc_transpose(dst=turned, data=block, engine=nisa.engine.tensor)
-        nisa.tensor_copy(dst=dst[:, nl.ds(begin, rows)], src=turned)
+        nisa.tensor_copy(dst=dst[:, nl.ds(begin, rows)], src=turned, engine=nisa.engine.vector)
 
 
 def store_transposed(dst, src, dge_mode=nisa.dge_mode.unknown):
@@ -42,7 +41,7 @@ def store_transposed(dst, src, dge_mode=nisa.dge_mode.unknown):
         turned = nl.ndarray((rows, p), dtype=src.dtype, buffer=nl.psum)
         block = nl.ndarray((rows, p), dtype=dst.dtype, buffer=nl.sbuf)
         nisa.nc_transpose(dst=turned, data=src[:, nl.ds(begin, rows)], engine=nisa.engine.tensor)
-        nisa.tensor_copy(dst=block, src=turned)
+        nisa.tensor_copy(dst=block, src=turned, engine=nisa.engine.vector)
         nisa.dma_copy(dst=dst[nl.ds(begin, rows), :], src=block, dge_mode=dge_mode)
 
 
@@ -66,7 +65,7 @@ def fused_mlp(x, up, gate, down):
             # up_1 (+)= wT^T xT[i3]  [128, 512]
             nisa.nc_matmul(dst=up_1, stationary=wT, moving=xT[i3], accumulate=i3 > 0)
         up_bias_1 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.memset(dst=up_bias_1, value=0.0)
+        nisa.memset(dst=up_bias_1, value=0.0, engine=nisa.engine.gpsimd)
         gate_1 = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
         for i3 in range(2):  # 128 of 256 at a time
             wT_1 = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
@@ -76,7 +75,7 @@ def fused_mlp(x, up, gate, down):
             nisa.nc_matmul(dst=gate_1, stationary=wT_1, moving=xT[i3], accumulate=i3 > 0)
         activated = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
         gate_bias = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.memset(dst=gate_bias, value=0.0)
+        nisa.memset(dst=gate_bias, value=0.0, engine=nisa.engine.gpsimd)
         # activated = silu(gate_1 + gate_bias)  [128, 512]
         nisa.activation(dst=activated, op=nl.silu, data=gate_1, bias=gate_bias)
         # hT[i2] = (up_1 + up_bias_1) * activated  [128, 512]
@@ -91,8 +90,9 @@ def fused_mlp(x, up, gate, down):
         nisa.nc_matmul(dst=yT, stationary=dT, moving=hT[i3], accumulate=i3 > 0)  # yT (+)= dT^T hT[i3]  [128, 512]
     y = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
     down_bias_1 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=down_bias_1, value=0.0)
-    nisa.tensor_scalar(dst=y, data=yT, op0=nl.add, operand0=down_bias_1)  # y = yT + down_bias_1  [128, 512]
+    nisa.memset(dst=down_bias_1, value=0.0, engine=nisa.engine.gpsimd)
+    # y = yT + down_bias_1  [128, 512]
+    nisa.tensor_scalar(dst=y, data=yT, op0=nl.add, operand0=down_bias_1, engine=nisa.engine.vector)
     store_transposed(dst=dst[0:512, 0:128], src=y)  # dst = y^T
     # the last 72 of 200
     yT_1 = nl.ndarray((72, 512), dtype=nl.float32, buffer=nl.psum)
@@ -103,8 +103,9 @@ def fused_mlp(x, up, gate, down):
         nisa.nc_matmul(dst=yT_1, stationary=dT_1, moving=hT[i3], accumulate=i3 > 0)
     y_1 = nl.ndarray((72, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
     down_bias_2 = nl.ndarray((72, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=down_bias_2, value=0.0)
-    nisa.tensor_scalar(dst=y_1, data=yT_1, op0=nl.add, operand0=down_bias_2)  # y_1 = yT_1 + down_bias_2  [72, 512]
+    nisa.memset(dst=down_bias_2, value=0.0, engine=nisa.engine.gpsimd)
+    # y_1 = yT_1 + down_bias_2  [72, 512]
+    nisa.tensor_scalar(dst=y_1, data=yT_1, op0=nl.add, operand0=down_bias_2, engine=nisa.engine.vector)
     store_transposed(dst=dst[0:512, 128:200], src=y_1)  # dst = y_1^T
     # the last 88 of 600
     xT_1 = tile_list(2, (128, 88), nl.bfloat16, nl.sbuf)
@@ -119,7 +120,7 @@ def fused_mlp(x, up, gate, down):
             # up_2 (+)= wT_2^T xT_1[i3]  [128, 88]
             nisa.nc_matmul(dst=up_2, stationary=wT_2, moving=xT_1[i3], accumulate=i3 > 0)
         up_bias_2 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.memset(dst=up_bias_2, value=0.0)
+        nisa.memset(dst=up_bias_2, value=0.0, engine=nisa.engine.gpsimd)
         gate_2 = nl.ndarray((128, 88), dtype=nl.float32, buffer=nl.psum)
         for i3 in range(2):  # 128 of 256 at a time
             wT_3 = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
@@ -129,7 +130,7 @@ def fused_mlp(x, up, gate, down):
             nisa.nc_matmul(dst=gate_2, stationary=wT_3, moving=xT_1[i3], accumulate=i3 > 0)
         activated_1 = nl.ndarray((128, 88), dtype=nl.float32, buffer=nl.sbuf)
         gate_bias_1 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.memset(dst=gate_bias_1, value=0.0)
+        nisa.memset(dst=gate_bias_1, value=0.0, engine=nisa.engine.gpsimd)
         # activated_1 = silu(gate_2 + gate_bias_1)  [128, 88]
         nisa.activation(dst=activated_1, op=nl.silu, data=gate_2, bias=gate_bias_1)
         # hT_1[i2] = (up_2 + up_bias_2) * activated_1  [128, 88]
@@ -145,8 +146,9 @@ def fused_mlp(x, up, gate, down):
         nisa.nc_matmul(dst=yT_2, stationary=dT_2, moving=hT_1[i3], accumulate=i3 > 0)
     y_2 = nl.ndarray((128, 88), dtype=nl.bfloat16, buffer=nl.sbuf)
     down_bias_3 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=down_bias_3, value=0.0)
-    nisa.tensor_scalar(dst=y_2, data=yT_2, op0=nl.add, operand0=down_bias_3)  # y_2 = yT_2 + down_bias_3  [128, 88]
+    nisa.memset(dst=down_bias_3, value=0.0, engine=nisa.engine.gpsimd)
+    # y_2 = yT_2 + down_bias_3  [128, 88]
+    nisa.tensor_scalar(dst=y_2, data=yT_2, op0=nl.add, operand0=down_bias_3, engine=nisa.engine.vector)
     store_transposed(dst=dst[512:600, 0:128], src=y_2)  # dst = y_2^T
     # the last 72 of 200
     yT_3 = nl.ndarray((72, 88), dtype=nl.float32, buffer=nl.psum)
@@ -157,8 +159,9 @@ def fused_mlp(x, up, gate, down):
         nisa.nc_matmul(dst=yT_3, stationary=dT_3, moving=hT_1[i3], accumulate=i3 > 0)
     y_3 = nl.ndarray((72, 88), dtype=nl.bfloat16, buffer=nl.sbuf)
     down_bias_4 = nl.ndarray((72, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=down_bias_4, value=0.0)
-    nisa.tensor_scalar(dst=y_3, data=yT_3, op0=nl.add, operand0=down_bias_4)  # y_3 = yT_3 + down_bias_4  [72, 88]
+    nisa.memset(dst=down_bias_4, value=0.0, engine=nisa.engine.gpsimd)
+    # y_3 = yT_3 + down_bias_4  [72, 88]
+    nisa.tensor_scalar(dst=y_3, data=yT_3, op0=nl.add, operand0=down_bias_4, engine=nisa.engine.vector)
     store_transposed(dst=dst[512:600, 128:200], src=y_3)  # dst = y_3^T
     return dst
 
@@ -181,7 +184,8 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     up = rng.standard_normal((384, 256)).astype(bfloat16)
     gate = rng.standard_normal((384, 256)).astype(bfloat16)
     down = rng.standard_normal((200, 384)).astype(bfloat16)
+    simulated = nki.simulate(fused_mlp)  # on a NeuronCore: fused_mlp itself
     want = reference(x, up, gate, down)
-    got = nki.simulate(fused_mlp)(x, up, gate, down)  # on a NeuronCore: fused_mlp(x, up, gate, down)
+    got = simulated(x, up, gate, down)
     worst = np.abs(np.asarray(got, np.float32) - want).max()
     print(f"largest difference {worst:.1e} of {np.abs(want).max():.1e}")

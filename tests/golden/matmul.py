@@ -13,12 +13,11 @@ import nki.language as nl
 import numpy as np
 
 
-def tile_list(count, shape, dtype, buffer, address=None, stride=0):
-    """`count` fresh tiles of one shape, `stride` bytes apart where they have an address."""
+def tile_list(count, shape, dtype, buffer):
+    """`count` fresh tiles of one shape."""
     tiles = []
-    for i in range(count):
-        where = None if address is None else (0, address + i * stride)
-        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=where))
+    for _ in range(count):
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer))
     return tiles
 
 
@@ -31,7 +30,7 @@ def load_transposed(dst, src, dge_mode=nisa.dge_mode.unknown):
         turned = nl.ndarray((c, rows), dtype=src.dtype, buffer=nl.psum)
         nisa.dma_copy(dst=block, src=src[nl.ds(begin, rows), :], dge_mode=dge_mode)
         nisa.nc_transpose(dst=turned, data=block, engine=nisa.engine.tensor)
-        nisa.tensor_copy(dst=dst[:, nl.ds(begin, rows)], src=turned)
+        nisa.tensor_copy(dst=dst[:, nl.ds(begin, rows)], src=turned, engine=nisa.engine.vector)
 
 
 @nki.jit
@@ -54,16 +53,19 @@ def matmul(a, b, row_bias, residual):
                 nisa.dma_transpose(dst=aT, src=a[i0, 0, nl.ds(i5 * 128, 128), nl.ds(i6 * 128, 128)])
                 # acc (+)= aT^T b_1[i6]  [128, 512]
                 nisa.nc_matmul(dst=acc, stationary=aT, moving=b_1[i6], accumulate=i6 > 0)
-            nisa.tensor_scalar(dst=acc, data=acc, op0=nl.multiply, operand0=0.5)  # acc = acc * 0.5  [128, 512]
+            # acc = acc * 0.5  [128, 512]
+            nisa.tensor_scalar(dst=acc, data=acc, op0=nl.multiply, operand0=0.5, engine=nisa.engine.vector)
             bias = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
             # bias = row_bias in each partition  [128, 512]
             nisa.dma_copy(dst=bias, src=row_bias[:, 0:512].broadcast(0, 128))
-            nisa.tensor_tensor(dst=acc, data1=acc, data2=bias, op=nl.add)  # acc = acc + bias  [128, 512]
+            # acc = acc + bias  [128, 512]
+            nisa.tensor_tensor(dst=acc, data1=acc, data2=bias, op=nl.add, engine=nisa.engine.vector)
             nisa.activation(dst=acc, op=nl.gelu, data=acc)  # acc = gelu(acc)  [128, 512]
             y = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
             residual_1 = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
             nisa.dma_copy(dst=residual_1, src=residual[i0, 0, nl.ds(i5 * 128, 128), 0:512])
-            nisa.tensor_tensor(dst=y, data1=acc, data2=residual_1, op=nl.add)  # y = acc + residual_1  [128, 512]
+            # y = acc + residual_1  [128, 512]
+            nisa.tensor_tensor(dst=y, data1=acc, data2=residual_1, op=nl.add, engine=nisa.engine.vector)
             nisa.dma_copy(dst=dst[i0, 0, nl.ds(i5 * 128, 128), 0:512], src=y)
         # the last 44 of 300
         acc_1 = nl.ndarray((44, 512), dtype=nl.float32, buffer=nl.psum)
@@ -72,16 +74,19 @@ def matmul(a, b, row_bias, residual):
             load_transposed(dst=aT_1, src=a[i0, 0, 256:300, nl.ds(i6 * 128, 128)])  # aT_1 = a^T  [128, 44]
             # acc_1 (+)= aT_1^T b_1[i6]  [44, 512]
             nisa.nc_matmul(dst=acc_1, stationary=aT_1, moving=b_1[i6], accumulate=i6 > 0)
-        nisa.tensor_scalar(dst=acc_1, data=acc_1, op0=nl.multiply, operand0=0.5)  # acc_1 = acc_1 * 0.5  [44, 512]
+        # acc_1 = acc_1 * 0.5  [44, 512]
+        nisa.tensor_scalar(dst=acc_1, data=acc_1, op0=nl.multiply, operand0=0.5, engine=nisa.engine.vector)
         bias_1 = nl.ndarray((44, 512), dtype=nl.float32, buffer=nl.sbuf)
         # bias_1 = row_bias in each partition  [44, 512]
         nisa.dma_copy(dst=bias_1, src=row_bias[:, 0:512].broadcast(0, 44))
-        nisa.tensor_tensor(dst=acc_1, data1=acc_1, data2=bias_1, op=nl.add)  # acc_1 = acc_1 + bias_1  [44, 512]
+        # acc_1 = acc_1 + bias_1  [44, 512]
+        nisa.tensor_tensor(dst=acc_1, data1=acc_1, data2=bias_1, op=nl.add, engine=nisa.engine.vector)
         nisa.activation(dst=acc_1, op=nl.gelu, data=acc_1)  # acc_1 = gelu(acc_1)  [44, 512]
         y_1 = nl.ndarray((44, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
         residual_2 = nl.ndarray((44, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
         nisa.dma_copy(dst=residual_2, src=residual[i0, 0, 256:300, 0:512])
-        nisa.tensor_tensor(dst=y_1, data1=acc_1, data2=residual_2, op=nl.add)  # y_1 = acc_1 + residual_2  [44, 512]
+        # y_1 = acc_1 + residual_2  [44, 512]
+        nisa.tensor_tensor(dst=y_1, data1=acc_1, data2=residual_2, op=nl.add, engine=nisa.engine.vector)
         nisa.dma_copy(dst=dst[i0, 0, 256:300, 0:512], src=y_1)
         # the last 188 of 700
         b_2 = tile_list(2, (128, 188), nl.bfloat16, nl.sbuf)
@@ -95,17 +100,19 @@ def matmul(a, b, row_bias, residual):
                 nisa.dma_transpose(dst=aT_2, src=a[i0, 0, nl.ds(i5 * 128, 128), nl.ds(i6 * 128, 128)])
                 # acc_2 (+)= aT_2^T b_2[i6]  [128, 188]
                 nisa.nc_matmul(dst=acc_2, stationary=aT_2, moving=b_2[i6], accumulate=i6 > 0)
-            nisa.tensor_scalar(dst=acc_2, data=acc_2, op0=nl.multiply, operand0=0.5)  # acc_2 = acc_2 * 0.5  [128, 188]
+            # acc_2 = acc_2 * 0.5  [128, 188]
+            nisa.tensor_scalar(dst=acc_2, data=acc_2, op0=nl.multiply, operand0=0.5, engine=nisa.engine.vector)
             bias_2 = nl.ndarray((128, 188), dtype=nl.float32, buffer=nl.sbuf)
             # bias_2 = row_bias in each partition  [128, 188]
             nisa.dma_copy(dst=bias_2, src=row_bias[:, 512:700].broadcast(0, 128))
-            nisa.tensor_tensor(dst=acc_2, data1=acc_2, data2=bias_2, op=nl.add)  # acc_2 = acc_2 + bias_2  [128, 188]
+            # acc_2 = acc_2 + bias_2  [128, 188]
+            nisa.tensor_tensor(dst=acc_2, data1=acc_2, data2=bias_2, op=nl.add, engine=nisa.engine.vector)
             nisa.activation(dst=acc_2, op=nl.gelu, data=acc_2)  # acc_2 = gelu(acc_2)  [128, 188]
             y_2 = nl.ndarray((128, 188), dtype=nl.bfloat16, buffer=nl.sbuf)
             residual_3 = nl.ndarray((128, 188), dtype=nl.bfloat16, buffer=nl.sbuf)
             nisa.dma_copy(dst=residual_3, src=residual[i0, 0, nl.ds(i5 * 128, 128), 512:700])
             # y_2 = acc_2 + residual_3  [128, 188]
-            nisa.tensor_tensor(dst=y_2, data1=acc_2, data2=residual_3, op=nl.add)
+            nisa.tensor_tensor(dst=y_2, data1=acc_2, data2=residual_3, op=nl.add, engine=nisa.engine.vector)
             nisa.dma_copy(dst=dst[i0, 0, nl.ds(i5 * 128, 128), 512:700], src=y_2)
         # the last 44 of 300
         acc_3 = nl.ndarray((44, 188), dtype=nl.float32, buffer=nl.psum)
@@ -114,16 +121,19 @@ def matmul(a, b, row_bias, residual):
             load_transposed(dst=aT_3, src=a[i0, 0, 256:300, nl.ds(i6 * 128, 128)])  # aT_3 = a^T  [128, 44]
             # acc_3 (+)= aT_3^T b_2[i6]  [44, 188]
             nisa.nc_matmul(dst=acc_3, stationary=aT_3, moving=b_2[i6], accumulate=i6 > 0)
-        nisa.tensor_scalar(dst=acc_3, data=acc_3, op0=nl.multiply, operand0=0.5)  # acc_3 = acc_3 * 0.5  [44, 188]
+        # acc_3 = acc_3 * 0.5  [44, 188]
+        nisa.tensor_scalar(dst=acc_3, data=acc_3, op0=nl.multiply, operand0=0.5, engine=nisa.engine.vector)
         bias_3 = nl.ndarray((44, 188), dtype=nl.float32, buffer=nl.sbuf)
         # bias_3 = row_bias in each partition  [44, 188]
         nisa.dma_copy(dst=bias_3, src=row_bias[:, 512:700].broadcast(0, 44))
-        nisa.tensor_tensor(dst=acc_3, data1=acc_3, data2=bias_3, op=nl.add)  # acc_3 = acc_3 + bias_3  [44, 188]
+        # acc_3 = acc_3 + bias_3  [44, 188]
+        nisa.tensor_tensor(dst=acc_3, data1=acc_3, data2=bias_3, op=nl.add, engine=nisa.engine.vector)
         nisa.activation(dst=acc_3, op=nl.gelu, data=acc_3)  # acc_3 = gelu(acc_3)  [44, 188]
         y_3 = nl.ndarray((44, 188), dtype=nl.bfloat16, buffer=nl.sbuf)
         residual_4 = nl.ndarray((44, 188), dtype=nl.bfloat16, buffer=nl.sbuf)
         nisa.dma_copy(dst=residual_4, src=residual[i0, 0, 256:300, 512:700])
-        nisa.tensor_tensor(dst=y_3, data1=acc_3, data2=residual_4, op=nl.add)  # y_3 = acc_3 + residual_4  [44, 188]
+        # y_3 = acc_3 + residual_4  [44, 188]
+        nisa.tensor_tensor(dst=y_3, data1=acc_3, data2=residual_4, op=nl.add, engine=nisa.engine.vector)
         nisa.dma_copy(dst=dst[i0, 0, 256:300, 512:700], src=y_3)
     return dst
 
@@ -147,7 +157,8 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     b = rng.standard_normal((2, 1, 256, 700)).astype(bfloat16)
     row_bias = rng.standard_normal((1, 700)).astype(np.float32)
     residual = rng.standard_normal((2, 1, 300, 700)).astype(bfloat16)
+    simulated = nki.simulate(matmul)  # on a NeuronCore: matmul itself
     want = reference(a, b, row_bias, residual)
-    got = nki.simulate(matmul)(a, b, row_bias, residual)  # on a NeuronCore: matmul(a, b, row_bias, residual)
+    got = simulated(a, b, row_bias, residual)
     worst = np.abs(np.asarray(got, np.float32) - want).max()
     print(f"largest difference {worst:.1e} of {np.abs(want).max():.1e}")

@@ -74,7 +74,8 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     rng = np.random.default_rng(0)
     src = rng.standard_normal((300, 1100)).astype(np.float32)
     weight = rng.standard_normal((1, 1100)).astype(np.float32)
+    simulated = nki.simulate(rmsnorm)  # on a NeuronCore: rmsnorm itself
     want = reference(src, weight)
-    got = nki.simulate(rmsnorm)(src, weight)  # on a NeuronCore: rmsnorm(src, weight)
+    got = simulated(src, weight)
     worst = np.abs(np.asarray(got, np.float32) - want).max()
     print(f"largest difference {worst:.1e} of {np.abs(want).max():.1e}")

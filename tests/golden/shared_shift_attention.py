@@ -14,12 +14,11 @@ import nki.language as nl
 import numpy as np
 
 
-def tile_list(count, shape, dtype, buffer, address=None, stride=0):
-    """`count` fresh tiles of one shape, `stride` bytes apart where they have an address."""
+def tile_list(count, shape, dtype, buffer):
+    """`count` fresh tiles of one shape."""
     tiles = []
-    for i in range(count):
-        where = None if address is None else (0, address + i * stride)
-        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=where))
+    for _ in range(count):
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer))
     return tiles
 
 
@@ -33,8 +32,8 @@ def shared_shift_attention(q, k, v):
     sums = nl.ndarray((1, 2, 512, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     ones = nl.ndarray((128, 1), dtype=nl.bfloat16, buffer=nl.sbuf)
     row_of_ones = nl.ndarray((1, 128), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=ones, value=1.0)
-    nisa.memset(dst=row_of_ones, value=1.0)
+    nisa.memset(dst=ones, value=1.0, engine=nisa.engine.gpsimd)
+    nisa.memset(dst=row_of_ones, value=1.0, engine=nisa.engine.gpsimd)
     kT = tile_list(9, (64, 128), nl.bfloat16, nl.sbuf)
     v_1 = tile_list(9, (128, 64), nl.bfloat16, nl.sbuf)
     for i3 in range(8):
@@ -55,10 +54,11 @@ def shared_shift_attention(q, k, v):
         # peaks = row_of_ones^T peak  [128, 1]
         nisa.nc_matmul(dst=peaks, stationary=row_of_ones, moving=peak, accumulate=False)
         bias = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_scalar(dst=bias, data=peaks, op0=nl.multiply, operand0=-0.125)  # bias = peaks * -0.125  [128, 1]
+        # bias = peaks * -0.125  [128, 1]
+        nisa.tensor_scalar(dst=bias, data=peaks, op0=nl.multiply, operand0=-0.125, engine=nisa.engine.vector)
         oT = nl.ndarray((64, 512), dtype=nl.float32, buffer=nl.psum)
         l = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.memset(dst=l, value=0.0)
+        nisa.memset(dst=l, value=0.0, engine=nisa.engine.gpsimd)
         p = nl.ndarray((128, 2048), dtype=nl.bfloat16, buffer=nl.sbuf)
         for i6 in range(2):
             s = nl.ndarray((128, 1024), dtype=nl.float32, buffer=nl.psum)
@@ -91,7 +91,11 @@ def shared_shift_attention(q, k, v):
         for i6 in range(4):  # 128 of 512 at a time
             # l[:, nl.ds(i6, 1)] = l[:, nl.ds(i6, 1)] + sums_1[:, nl.ds(i6, 1)]  [128, 1]
             nisa.tensor_tensor(
-                dst=l[:, nl.ds(i6, 1)], data1=l[:, nl.ds(i6, 1)], data2=sums_1[:, nl.ds(i6, 1)], op=nl.add
+                dst=l[:, nl.ds(i6, 1)],
+                data1=l[:, nl.ds(i6, 1)],
+                data2=sums_1[:, nl.ds(i6, 1)],
+                op=nl.add,
+                engine=nisa.engine.vector,
             )
         s_1 = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
         p_1 = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
@@ -110,19 +114,23 @@ def shared_shift_attention(q, k, v):
         )
         nisa.nc_matmul(dst=oT, stationary=v_1[4], moving=p_1, accumulate=True)  # oT (+)= v_1[4]^T p_1  [64, 512]
         sums_2 = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.psum)
-        for i5 in range(4):  # 128 of 512 at a time
-            # sums_2[:, nl.ds(i5, 1)] = p_1^T ones  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # sums_2[:, nl.ds(i6, 1)] = p_1^T ones  [128, 1]
             nisa.nc_matmul(
-                dst=sums_2[:, nl.ds(i5, 1)], stationary=p_1[:, nl.ds(i5 * 128, 128)], moving=ones, accumulate=False
+                dst=sums_2[:, nl.ds(i6, 1)], stationary=p_1[:, nl.ds(i6 * 128, 128)], moving=ones, accumulate=False
             )
-        for i5 in range(4):  # 128 of 512 at a time
-            # l[:, nl.ds(i5, 1)] = l[:, nl.ds(i5, 1)] + sums_2[:, nl.ds(i5, 1)]  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # l[:, nl.ds(i6, 1)] = l[:, nl.ds(i6, 1)] + sums_2[:, nl.ds(i6, 1)]  [128, 1]
             nisa.tensor_tensor(
-                dst=l[:, nl.ds(i5, 1)], data1=l[:, nl.ds(i5, 1)], data2=sums_2[:, nl.ds(i5, 1)], op=nl.add
+                dst=l[:, nl.ds(i6, 1)],
+                data1=l[:, nl.ds(i6, 1)],
+                data2=sums_2[:, nl.ds(i6, 1)],
+                op=nl.add,
+                engine=nisa.engine.vector,
             )
         s_2 = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
         p_2 = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
-        nisa.memset(dst=p_2[:, 0:128], value=0.0)
+        nisa.memset(dst=p_2[:, 0:128], value=0.0, engine=nisa.engine.gpsimd)
         # s_2 = kT[5]^T qT  [128, 384]
         nisa.nc_matmul(dst=s_2[:, 128:512], stationary=kT[5], moving=qT[:, 128:512], accumulate=False)
         # p_2 = exp(0.125 * s_2 + bias)  [128, 384]
@@ -139,19 +147,23 @@ def shared_shift_attention(q, k, v):
         )
         nisa.nc_matmul(dst=oT, stationary=v_1[5], moving=p_2, accumulate=True)  # oT (+)= v_1[5]^T p_2  [64, 512]
         sums_3 = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.psum)
-        for i5 in range(4):  # 128 of 512 at a time
-            # sums_3[:, nl.ds(i5, 1)] = p_2^T ones  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # sums_3[:, nl.ds(i6, 1)] = p_2^T ones  [128, 1]
             nisa.nc_matmul(
-                dst=sums_3[:, nl.ds(i5, 1)], stationary=p_2[:, nl.ds(i5 * 128, 128)], moving=ones, accumulate=False
+                dst=sums_3[:, nl.ds(i6, 1)], stationary=p_2[:, nl.ds(i6 * 128, 128)], moving=ones, accumulate=False
             )
-        for i5 in range(4):  # 128 of 512 at a time
-            # l[:, nl.ds(i5, 1)] = l[:, nl.ds(i5, 1)] + sums_3[:, nl.ds(i5, 1)]  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # l[:, nl.ds(i6, 1)] = l[:, nl.ds(i6, 1)] + sums_3[:, nl.ds(i6, 1)]  [128, 1]
             nisa.tensor_tensor(
-                dst=l[:, nl.ds(i5, 1)], data1=l[:, nl.ds(i5, 1)], data2=sums_3[:, nl.ds(i5, 1)], op=nl.add
+                dst=l[:, nl.ds(i6, 1)],
+                data1=l[:, nl.ds(i6, 1)],
+                data2=sums_3[:, nl.ds(i6, 1)],
+                op=nl.add,
+                engine=nisa.engine.vector,
             )
         s_3 = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
         p_3 = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
-        nisa.memset(dst=p_3[:, 0:256], value=0.0)
+        nisa.memset(dst=p_3[:, 0:256], value=0.0, engine=nisa.engine.gpsimd)
         # s_3 = kT[6]^T qT  [128, 256]
         nisa.nc_matmul(dst=s_3[:, 256:512], stationary=kT[6], moving=qT[:, 256:512], accumulate=False)
         # p_3 = exp(0.125 * s_3 + bias)  [128, 256]
@@ -168,19 +180,23 @@ def shared_shift_attention(q, k, v):
         )
         nisa.nc_matmul(dst=oT, stationary=v_1[6], moving=p_3, accumulate=True)  # oT (+)= v_1[6]^T p_3  [64, 512]
         sums_4 = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.psum)
-        for i5 in range(4):  # 128 of 512 at a time
-            # sums_4[:, nl.ds(i5, 1)] = p_3^T ones  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # sums_4[:, nl.ds(i6, 1)] = p_3^T ones  [128, 1]
             nisa.nc_matmul(
-                dst=sums_4[:, nl.ds(i5, 1)], stationary=p_3[:, nl.ds(i5 * 128, 128)], moving=ones, accumulate=False
+                dst=sums_4[:, nl.ds(i6, 1)], stationary=p_3[:, nl.ds(i6 * 128, 128)], moving=ones, accumulate=False
             )
-        for i5 in range(4):  # 128 of 512 at a time
-            # l[:, nl.ds(i5, 1)] = l[:, nl.ds(i5, 1)] + sums_4[:, nl.ds(i5, 1)]  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # l[:, nl.ds(i6, 1)] = l[:, nl.ds(i6, 1)] + sums_4[:, nl.ds(i6, 1)]  [128, 1]
             nisa.tensor_tensor(
-                dst=l[:, nl.ds(i5, 1)], data1=l[:, nl.ds(i5, 1)], data2=sums_4[:, nl.ds(i5, 1)], op=nl.add
+                dst=l[:, nl.ds(i6, 1)],
+                data1=l[:, nl.ds(i6, 1)],
+                data2=sums_4[:, nl.ds(i6, 1)],
+                op=nl.add,
+                engine=nisa.engine.vector,
             )
         s_4 = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
         p_4 = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
-        nisa.memset(dst=p_4[:, 0:384], value=0.0)
+        nisa.memset(dst=p_4[:, 0:384], value=0.0, engine=nisa.engine.gpsimd)
         # s_4 = kT[7]^T qT  [128, 128]
         nisa.nc_matmul(dst=s_4[:, 384:512], stationary=kT[7], moving=qT[:, 384:512], accumulate=False)
         # p_4 = exp(0.125 * s_4 + bias)  [128, 128]
@@ -197,19 +213,23 @@ def shared_shift_attention(q, k, v):
         )
         nisa.nc_matmul(dst=oT, stationary=v_1[7], moving=p_4, accumulate=True)  # oT (+)= v_1[7]^T p_4  [64, 512]
         sums_5 = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.psum)
-        for i5 in range(4):  # 128 of 512 at a time
-            # sums_5[:, nl.ds(i5, 1)] = p_4^T ones  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # sums_5[:, nl.ds(i6, 1)] = p_4^T ones  [128, 1]
             nisa.nc_matmul(
-                dst=sums_5[:, nl.ds(i5, 1)], stationary=p_4[:, nl.ds(i5 * 128, 128)], moving=ones, accumulate=False
+                dst=sums_5[:, nl.ds(i6, 1)], stationary=p_4[:, nl.ds(i6 * 128, 128)], moving=ones, accumulate=False
             )
-        for i5 in range(4):  # 128 of 512 at a time
-            # l[:, nl.ds(i5, 1)] = l[:, nl.ds(i5, 1)] + sums_5[:, nl.ds(i5, 1)]  [128, 1]
+        for i6 in range(4):  # 128 of 512 at a time
+            # l[:, nl.ds(i6, 1)] = l[:, nl.ds(i6, 1)] + sums_5[:, nl.ds(i6, 1)]  [128, 1]
             nisa.tensor_tensor(
-                dst=l[:, nl.ds(i5, 1)], data1=l[:, nl.ds(i5, 1)], data2=sums_5[:, nl.ds(i5, 1)], op=nl.add
+                dst=l[:, nl.ds(i6, 1)],
+                data1=l[:, nl.ds(i6, 1)],
+                data2=sums_5[:, nl.ds(i6, 1)],
+                op=nl.add,
+                engine=nisa.engine.vector,
             )
         o_sum = nl.ndarray((64, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
         r = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
-        nisa.tensor_copy(dst=o_sum, src=oT)
+        nisa.tensor_copy(dst=o_sum, src=oT, engine=nisa.engine.vector)
         for i5 in range(4):  # 128 of 512 at a time
             # r[:, nl.ds(i5, 1)] = 1 / l[:, nl.ds(i5, 1)]  [128, 1]
             nisa.reciprocal(dst=r[:, nl.ds(i5, 1)], data=l[:, nl.ds(i5, 1)])
@@ -218,12 +238,13 @@ def shared_shift_attention(q, k, v):
             nisa.nc_transpose(dst=o, data=o_sum[:, nl.ds(i5 * 128, 128)], engine=nisa.engine.tensor)
             y = nl.ndarray((128, 64), dtype=nl.bfloat16, buffer=nl.sbuf)
             # y = o * r[:, nl.ds(i5, 1)]  [128, 64]
-            nisa.tensor_scalar(dst=y, data=o, op0=nl.multiply, operand0=r[:, nl.ds(i5, 1)])
+            nisa.tensor_scalar(dst=y, data=o, op0=nl.multiply, operand0=r[:, nl.ds(i5, 1)], engine=nisa.engine.vector)
             nisa.dma_copy(dst=dst[0, i3, nl.ds(i5 * 128, 128), :], src=y, dge_mode=nisa.dge_mode.none)
             nisa.dma_copy(dst=sums[0, i3, nl.ds(i5 * 128, 128), :], src=l[:, nl.ds(i5, 1)], dge_mode=nisa.dge_mode.none)
             lse_1 = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
             nisa.activation(dst=lse_1, op=nl.log, data=l[:, nl.ds(i5, 1)])  # lse_1 = log(l[:, nl.ds(i5, 1)])  [128, 1]
-            nisa.tensor_tensor(dst=lse_1, data1=lse_1, data2=bias, op=nl.subtract)  # lse_1 = lse_1 - bias  [128, 1]
+            # lse_1 = lse_1 - bias  [128, 1]
+            nisa.tensor_tensor(dst=lse_1, data1=lse_1, data2=bias, op=nl.subtract, engine=nisa.engine.vector)
             nisa.dma_copy(dst=lse[0, i3, nl.ds(i5 * 128, 128), :], src=lse_1, dge_mode=nisa.dge_mode.none)
     return dst, lse, sums
 
@@ -235,4 +256,6 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     q = rng.standard_normal((1, 2, 512, 64)).astype(bfloat16)
     k = rng.standard_normal((1, 1, 1024, 64)).astype(bfloat16)
     v = rng.standard_normal((1, 1, 1024, 64)).astype(bfloat16)
-    print(nki.simulate(shared_shift_attention)(q, k, v))
+    simulated = nki.simulate(shared_shift_attention)  # on a NeuronCore: shared_shift_attention itself
+    got = simulated(q, k, v)
+    print(got)

@@ -66,7 +66,14 @@ LANGUAGE_NAMES = set(
     "float32 bfloat16 float16 sbuf psum shared_hbm tile_size add subtract multiply maximum minimum greater_equal "
     "copy exp log tanh erf sigmoid rsqrt square relu silu gelu gelu_apprx_tanh".split()
 )
-TILE_SIZES = {"pmax", "psum_bank_fmax", "gemm_stationary_fmax", "gemm_moving_fmax", "bn_stats_fmax"}
+TILE_SIZES = {
+    "pmax",
+    "psum_bank_fmax",
+    "psum_bank_fmax_bytes",
+    "gemm_stationary_fmax",
+    "gemm_moving_fmax",
+    "bn_stats_fmax",
+}
 ISA_ENUMS = {
     "engine": {"tensor", "vector", "scalar", "gpsimd", "dma", "sync", "unknown"},
     "dge_mode": {"unknown", "swdge", "hwdge", "none"},

@@ -68,20 +68,20 @@ class Emitter {
     return s + (t.rank == 1 && *open == '(' ? "," : "") + shut;
   }
 
-  /// "a, b": the arguments of the kernel, or what it returns.
-  std::string listed(bool arguments) const {
-    std::string s;
+  /// The arguments of the kernel, or what it returns.
+  std::vector<std::string> listed(bool arguments) const {
+    std::vector<std::string> names;
     for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
       const record::Tensor& t = program_.tensors[i];
-      if (arguments ? argument(t) : t.written) s += (s.empty() ? "" : ", ") + names_.tensors[i];
+      if (arguments ? argument(t) : t.written) names.push_back(names_.tensors[i]);
     }
-    return s;
+    return names;
   }
 
   std::string head() const {
     Lines lines;
     lines.line("@nki.jit");
-    lines.line("def " + names_.kernel + "(" + listed(true) + "):");
+    lines.call("def " + names_.kernel, listed(true), "", ":");
     lines.indent();
     for (std::size_t i = 0; i < program_.tensors.size(); ++i) {
       const record::Tensor& t = program_.tensors[i];
@@ -116,7 +116,9 @@ class Emitter {
         statements.write(op, rotation.back());
       }
     }
-    if (const std::string results = listed(false); !results.empty()) lines.line("return " + results);
+    std::string results;
+    for (const std::string& name : listed(false)) results += (results.empty() ? "return " : ", ") + name;
+    if (!results.empty()) lines.line(results);
   }
 
   bool named(int l) const { return nth(used_, l) || rotates_; }
@@ -152,7 +154,7 @@ class Emitter {
     lines.indent();
     bool has_bf16 = false;
     for (const record::Tensor& t : program_.tensors)
-      has_bf16 = has_bf16 || ((argument(t) || t.written) && t.dtype == DType::bf16);
+      has_bf16 = has_bf16 || (argument(t) && t.dtype == DType::bf16);
     if (has_bf16) {
       lines.line("from ml_dtypes import bfloat16");
       lines.line("");
@@ -164,15 +166,16 @@ class Emitter {
       lines.call(names_.tensors[i] + " = rng.standard_normal(" + shape_of(t, "(", ")") + ").astype",
                  {t.dtype == DType::bf16 ? "bfloat16" : std::string("np.") + dtype_name(t.dtype)});
     }
-    const std::string call = "(" + listed(true) + ")";
+    lines.line("simulated = nki.simulate(" + names_.kernel + ")  # on a NeuronCore: " + names_.kernel +
+               " itself");
     if (options_.reference.empty()) {
-      lines.line("print(nki.simulate(" + names_.kernel + ")" + call + ")");
+      lines.call("got = simulated", listed(true));
+      lines.line("print(got)");
       return lines.text_so_far();
     }
-    lines.line("want = reference" + call);  // first: a kernel may change its arguments
-    lines.line("got = nki.simulate(" + names_.kernel + ")" + call + "  # on a NeuronCore: " + names_.kernel +
-               call);
-    const bool several = listed(false).find(',') != std::string::npos;
+    lines.call("want = reference", listed(true));  // first: a kernel may change its arguments
+    lines.call("got = simulated", listed(true));
+    const bool several = listed(false).size() > 1;
     if (several) {
       lines.line("for w, g in zip(want, got, strict=True):");
       lines.indent();
@@ -195,8 +198,13 @@ class Emitter {
 /// NKI source of the kernel: imports, helpers, one function decorated with @nki.jit, and a call of it.
 /// The function takes the tensors that the kernel reads, in the Program's order, and returns those it writes.
 /// needs: a Program whose indices are in range; tiles that the chip has room for
+/// errors: TileError when the program is for none of trn1, trn2, trn3
 /// source: AWS Neuron SDK, nki/get-started/nki-language-guide.rst, nki/api/nki/isa
 inline std::string emit(const Program& program, const EmitOptions& options = {}) {
+  if (program.chip != trn1.chip && program.chip != trn2.chip && program.chip != trn3.chip) {
+    throw TileError(text("emit: a program recorded for ", program.chip,
+                         "; NKI source can be written for trn1, trn2 and trn3: record it with their Limits"));
+  }
   return nki::Emitter(program, options).source();
 }
 

@@ -12,6 +12,9 @@ namespace nki {
 
 enum class Helper {
   tile_list,
+  placed_list,
+  part_of_bank,
+  part_list,
   column,
   transpose,
   load_transposed,
@@ -20,7 +23,7 @@ enum class Helper {
   select_to_psum,
   row_statistics
 };
-inline constexpr int helper_count = 8;
+inline constexpr int helper_count = 11;
 
 /// Which helpers a kernel calls.
 class Helpers {
@@ -35,19 +38,46 @@ class Helpers {
 constexpr std::string_view source_of(Helper h) {
   switch (h) {
     case Helper::tile_list:
-      return R"py(def tile_list(count, shape, dtype, buffer, address=None, stride=0):
-    """`count` fresh tiles of one shape, `stride` bytes apart where they have an address."""
+      return R"py(def tile_list(count, shape, dtype, buffer):
+    """`count` fresh tiles of one shape."""
+    tiles = []
+    for _ in range(count):
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer))
+    return tiles
+)py";
+    case Helper::placed_list:
+      return R"py(def placed_list(count, shape, dtype, buffer, address, stride):
+    """`count` fresh tiles of one shape, `stride` bytes apart in each partition."""
     tiles = []
     for i in range(count):
-        where = None if address is None else (0, address + i * stride)
-        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=where))
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=(0, address + i * stride)))
+    return tiles
+)py";
+    case Helper::part_of_bank:
+      return R"py(def part_of_bank(shape, dtype, bank_elements, address):
+    """A tile within a bank of PSUM; tensors themselves begin where banks do."""
+    bank_bytes = nl.tile_size.psum_bank_fmax_bytes
+    bank = nl.ndarray(
+        (shape[0], bank_elements),
+        dtype=dtype,
+        buffer=nl.psum,
+        address=(0, address // bank_bytes * bank_bytes),
+    )
+    return bank[:, nl.ds(address % bank_bytes * bank_elements // bank_bytes, shape[1])]
+)py";
+    case Helper::part_list:
+      return R"py(def part_list(count, shape, dtype, bank_elements, address, stride):
+    """`count` tiles within banks of PSUM, `stride` bytes apart."""
+    tiles = []
+    for i in range(count):
+        tiles.append(part_of_bank(shape, dtype, bank_elements, address + i * stride))
     return tiles
 )py";
     case Helper::column:
       return R"py(def column(p, value):
     """[p, 1], the same number in each partition: NeuronCore-v2 adds no other bias."""
     tile = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=tile, value=value)
+    nisa.memset(dst=tile, value=value, engine=nisa.engine.gpsimd)
     return tile
 )py";
     case Helper::transpose:
@@ -55,7 +85,7 @@ constexpr std::string_view source_of(Helper h) {
     """dst [f, p] = src^T, both in SBUF: the tensor engine writes PSUM."""
     psum = nl.ndarray(dst.shape, dtype=src.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=psum, data=src, engine=nisa.engine.tensor)
-    nisa.tensor_copy(dst=dst, src=psum)
+    nisa.tensor_copy(dst=dst, src=psum, engine=nisa.engine.vector)
 )py";
     case Helper::load_transposed:
       return R"py(def load_transposed(dst, src, dge_mode=nisa.dge_mode.unknown):
@@ -67,7 +97,7 @@ constexpr std::string_view source_of(Helper h) {
         turned = nl.ndarray((c, rows), dtype=src.dtype, buffer=nl.psum)
         nisa.dma_copy(dst=block, src=src[nl.ds(begin, rows), :], dge_mode=dge_mode)
         nisa.nc_transpose(dst=turned, data=block, engine=nisa.engine.tensor)
-        nisa.tensor_copy(dst=dst[:, nl.ds(begin, rows)], src=turned)
+        nisa.tensor_copy(dst=dst[:, nl.ds(begin, rows)], src=turned, engine=nisa.engine.vector)
 )py";
     case Helper::store_transposed:
       return R"py(def store_transposed(dst, src, dge_mode=nisa.dge_mode.unknown):
@@ -78,21 +108,21 @@ constexpr std::string_view source_of(Helper h) {
         turned = nl.ndarray((rows, p), dtype=src.dtype, buffer=nl.psum)
         block = nl.ndarray((rows, p), dtype=dst.dtype, buffer=nl.sbuf)
         nisa.nc_transpose(dst=turned, data=src[:, nl.ds(begin, rows)], engine=nisa.engine.tensor)
-        nisa.tensor_copy(dst=block, src=turned)
+        nisa.tensor_copy(dst=block, src=turned, engine=nisa.engine.vector)
         nisa.dma_copy(dst=dst[nl.ds(begin, rows), :], src=block, dge_mode=dge_mode)
 )py";
     case Helper::store_psum:
       return R"py(def store_psum(dst, src, dge_mode=nisa.dge_mode.unknown):
     """dst in HBM = src in PSUM, through SBUF."""
     block = nl.ndarray(src.shape, dtype=dst.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=block, src=src)
+    nisa.tensor_copy(dst=block, src=src, engine=nisa.engine.vector)
     nisa.dma_copy(dst=dst, src=block, dge_mode=dge_mode)
 )py";
     case Helper::select_to_psum:
       return R"py(def select_to_psum(dst, src, step, offset, channel_multiplier, value):
     """dst in PSUM = src where offset + channel_multiplier * row + step * column >= 0, else value; through SBUF."""
     block = nl.ndarray(src.shape, dtype=dst.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=block, src=src)
+    nisa.tensor_copy(dst=block, src=src, engine=nisa.engine.vector)
     nisa.affine_select(
         dst=block,
         pattern=[[step, src.shape[1]]],
@@ -102,7 +132,7 @@ constexpr std::string_view source_of(Helper h) {
         on_false_value=value,
         cmp_op=nl.greater_equal,
     )
-    nisa.tensor_copy(dst=dst, src=block)
+    nisa.tensor_copy(dst=dst, src=block, engine=nisa.engine.vector)
 )py";
     default:
       return R"py(def row_statistics(dst, src):

@@ -20,12 +20,12 @@ class Lines {
 
   void line(const std::string& s) { out_ += s.empty() ? "\n" : std::string(margin_, ' ') + s + "\n"; }
 
-  /// `head(arguments)`, with the comment behind it or, where there is no room, on a line of its own before it.
+  /// `head(arguments)end`, with the comment behind it or, where there is no room, on a line of its own before it.
   void call(const std::string& head, const std::vector<std::string>& arguments,
-            const std::string& comment = "") {
+            const std::string& comment = "", const std::string& end = "") {
     std::string joined;
     for (const std::string& a : arguments) joined += (joined.empty() ? "" : ", ") + a;
-    const std::string whole = head + "(" + joined + ")";
+    const std::string whole = head + "(" + joined + ")" + end;
     const std::string note = comment.empty() ? "" : "# " + comment;
     const bool fits = margin_ + whole.size() <= line_length;
     if (fits && (note.empty() || margin_ + whole.size() + 2 + note.size() <= line_length))
@@ -40,7 +40,7 @@ class Lines {
       for (const std::string& a : arguments) line(a + ",");
     }
     dedent();
-    line(")");
+    line(")" + end);
   }
 
  private:

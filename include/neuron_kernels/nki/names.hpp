@@ -14,67 +14,14 @@ namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 namespace nki {
 
 /// What the source uses for itself: Python's words, its modules, helpers and what stands around the kernel.
-inline const std::set<std::string, std::less<>>& reserved_words() {
-  static const std::set<std::string, std::less<>> words = {"False",
-                                                           "None",
-                                                           "True",
-                                                           "and",
-                                                           "as",
-                                                           "assert",
-                                                           "async",
-                                                           "await",
-                                                           "break",
-                                                           "class",
-                                                           "continue",
-                                                           "def",
-                                                           "del",
-                                                           "elif",
-                                                           "else",
-                                                           "except",
-                                                           "finally",
-                                                           "for",
-                                                           "from",
-                                                           "global",
-                                                           "if",
-                                                           "import",
-                                                           "in",
-                                                           "is",
-                                                           "lambda",
-                                                           "nonlocal",
-                                                           "not",
-                                                           "or",
-                                                           "pass",
-                                                           "raise",
-                                                           "return",
-                                                           "try",
-                                                           "while",
-                                                           "with",
-                                                           "yield",
-                                                           "_",
-                                                           "nki",
-                                                           "nisa",
-                                                           "nl",
-                                                           "np",
-                                                           "bfloat16",
-                                                           "min",
-                                                           "max",
-                                                           "range",
-                                                           "print",
-                                                           "abs",
-                                                           "reference",
-                                                           "rng",
-                                                           "want",
-                                                           "got",
-                                                           "worst",
-                                                           "tile_list",
-                                                           "column",
-                                                           "transpose",
-                                                           "load_transposed",
-                                                           "store_transposed",
-                                                           "store_psum",
-                                                           "select_to_psum",
-                                                           "row_statistics"};
-  return words;
+inline bool is_reserved(std::string_view word) {
+  constexpr std::string_view words =
+      " False None True and as assert async await break class continue def del elif else except finally for "
+      "from global if import in is lambda nonlocal not or pass raise return try while with yield abs max min "
+      "print range zip _ nki nisa nl np bfloat16 reference simulated rng want got w g worst tile_list "
+      "placed_list part_of_bank part_list column transpose load_transposed store_transposed store_psum "
+      "select_to_psum row_statistics ";
+  return words.find(" " + std::string(word) + " ") != words.npos;
 }
 
 /// `name` as a Python identifier: letters, digits and _, not starting with a digit, no word of the language.
@@ -88,7 +35,7 @@ inline std::string identifier(std::string_view name) {
 class Names {
  public:
   Names(const Program& program, std::string_view kernel_name) : kernel(identifier(kernel_name)) {
-    if (reserved_words().contains(kernel)) kernel += "_kernel";
+    if (is_reserved(kernel)) kernel += "_kernel";
     taken_.insert(kernel);
     for (const record::Tensor& t : program.tensors) tensors.push_back(unique(identifier(t.name)));
     for (const record::TileDecl& t : program.tiles) tiles.push_back(unique(identifier(t.name)));
@@ -109,7 +56,7 @@ class Names {
  private:
   /// A number is added where several share a name, and _ to a reserved word.
   std::string unique(const std::string& wanted) {
-    const std::string base = reserved_words().contains(wanted) ? wanted + "_" : wanted;
+    const std::string base = is_reserved(wanted) ? wanted + "_" : wanted;
     std::string name = base;
     while (!taken_.insert(name).second) name = base + "_" + text(++next_[base]);
     return name;

@@ -9,6 +9,7 @@
 #include "neuron_kernels/nki/helpers.hpp"
 #include "neuron_kernels/nki/layout.hpp"
 #include "neuron_kernels/nki/operands.hpp"
+#include "neuron_kernels/record/engines.hpp"
 
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 namespace nki {
@@ -143,11 +144,12 @@ class Statements {
     lines_.call(call, arguments, comment);
   }
 
-  /// With the engine, where the op names one that NKI lets it name.
+  /// With the engine that the op runs on, where NKI has it do such ops.
   Arguments on(Arguments arguments, const Op& op, std::initializer_list<Engine> allowed) const {
+    const Engine engine = record::engine_of(program_, op);
     const bool psum = operands_.in_psum(op.dst) || operands_.in_psum(op.a) || operands_.in_psum(op.b);
     for (const Engine e : allowed) {  // GpSimd does not reach PSUM
-      if (e == op.engine && !(psum && e == Engine::gpsimd))
+      if (e == engine && !(psum && e == Engine::gpsimd))
         arguments.push_back(std::string("engine=nisa.engine.") + name_of(e));
     }
     return arguments;
@@ -166,15 +168,28 @@ class Statements {
   static std::string address(const TileDecl& d, std::int64_t bytes, const std::string& rotation) {
     const std::string first = text(d.placed.offset);
     if (d.placed.buffers == 1 || rotation == "0") return first;
-    return text(first, " + ", bytes, " * (", rotation, " % ", d.placed.buffers, ")");
+    return text(d.placed.offset == 0 ? "" : first + " + ", bytes, " * (", rotation, " % ", d.placed.buffers,
+                ")");
+  }
+  /// Whether its copies lie within banks of PSUM. Tensors of NKI begin where banks do.
+  static bool within_banks(const TileDecl& d) {
+    return d.space == Space::psum && d.placed.buffers > 0 &&
+           (d.placed.offset % psum_bank_bytes != 0 || d.placed.stride % psum_bank_bytes != 0);
   }
 
   void declare(const Op& op, const std::string& rotation) {
     const TileDecl& d = operands_.decl(op.dst);
+    const std::string to = operands_.name(op.dst) + " = ";
+    if (within_banks(d)) {
+      return helper(Helper::part_of_bank, to + "part_of_bank",
+                    {shape(d.p, d.f), dtype_text(d.dtype), text(psum_bank_bytes / size_of(d.dtype)),
+                     "address=" + address(d, d.placed.stride, rotation)},
+                    "");
+    }
     Arguments arguments = {shape(d.p, d.f), "dtype=" + dtype_text(d.dtype), "buffer=" + buffer(d)};
     if (d.placed.buffers > 0)
       arguments.push_back("address=(0, " + address(d, d.placed.stride, rotation) + ")");
-    lines_.call(operands_.name(op.dst) + " = nl.ndarray", arguments);
+    lines_.call(to + "nl.ndarray", arguments);
   }
 
   void declare_array(const Op& op, const std::string& rotation) {
@@ -184,8 +199,12 @@ class Statements {
       arguments.push_back("address=" + address(d, d.placed.stride * d.count, rotation));
       arguments.push_back(text("stride=", d.placed.stride));
     }
-    helper(Helper::tile_list, names_.tiles[static_cast<std::size_t>(op.dst.tile)] + " = tile_list", arguments,
-           "");
+    const std::string to = names_.tiles[static_cast<std::size_t>(op.dst.tile)] + " = ";
+    if (d.placed.buffers == 0) return helper(Helper::tile_list, to + "tile_list", arguments, "");
+    if (!within_banks(d)) return helper(Helper::placed_list, to + "placed_list", arguments, "");
+    arguments[3] = text(psum_bank_bytes / size_of(d.dtype));
+    helpers_.use(Helper::part_of_bank);
+    helper(Helper::part_list, to + "part_list", arguments, "");
   }
 
   /// DMA transposes 2-byte types on trn2 and newer; HBM rows go in 16 at a time, at most 128 elements long.
@@ -206,6 +225,8 @@ class Statements {
     if (!turns) return isa("dma_copy", by({dst, "src=" + src}, op));
     const std::string what = meaning(op, operands_.name(op.hbm) + "^T");
     const DType dtype = operands_.decl(op.dst).dtype;
+    if (op.dst.p == 1 || op.dst.f == 1)  // a row or a column: element by element
+      return isa("dma_copy", by({dst, "src=" + src + ".permute((1, 0))"}, op), what);
     if (dma_transposes(dtype, op.hbm.size[0], op.hbm.size[1]))
       return isa("dma_transpose", {dst, "src=" + src}, what);
     helper(Helper::load_transposed, "load_transposed", by({dst, "src=" + src}, op), what);
@@ -214,6 +235,10 @@ class Statements {
   void store(const Op& op) {
     const std::string dst = "dst=" + operands_.hbm(op.hbm), src = "src=" + tile(op.a);
     const bool turns = (op.code == OpCode::store_transposed) != op.hbm.transposed;
+    if (turns && (op.a.p == 1 || op.a.f == 1) && !operands_.in_psum(op.a)) {
+      return isa("dma_copy", by({dst + ".permute((1, 0))", src}, op),
+                 operands_.name(op.hbm) + " = " + name(op.a) + "^T");
+    }
     if (turns) {
       return helper(Helper::store_transposed, "store_transposed", by({dst, src}, op),
                     operands_.name(op.hbm) + " = " + name(op.a) + "^T");
@@ -332,6 +357,7 @@ class Statements {
   }
 
   static constexpr const char* trn1_name = "trn1";
+  static constexpr int psum_bank_bytes = trn2.psum_bank_bytes;  // on every chip
 
   const Program& program_;
   Operands operands_;

@@ -160,6 +160,7 @@ class _TileSize:
     bn_stats_fmax = property(lambda _: limits().bn_stats_fmax)
     gemm_moving_fmax = property(lambda _: 512)
     gemm_stationary_fmax = property(lambda _: limits().stationary_fmax)
+    psum_bank_fmax_bytes = property(lambda _: limits().psum_bank_bytes)
     psum_bank_fmax = property(lambda _: limits().psum_bank_bytes // 4)
 
 
