@@ -213,7 +213,7 @@ TEST_CASE("nki cases: shared_shift_attention", "[cases]") {
         write_case(case_name("shared_shift_attention", l, dtype, describe(c)), program,
                    {.name = "shared_shift_attention"}, arguments, case_tensors(arguments, 6),
                    [&](const std::string& tensor, const std::vector<Tensor>& t) {
-                     const Approx bound = attention_bound(c, t, tensor != "dst", nullptr, 2);
+                     Approx bound = attention_bound(c, t, tensor != "dst", nullptr, 2);
                      if (tensor != "sums") return bound;
                      // sums = e^(lse - shift): what lse is off by, sums is off by relatively.
                      const Matrix sums = t[5].rows();

@@ -95,6 +95,21 @@ def test_allocation(on):
     rejected(fresh, 4, 57344)
 
 
+def test_placed_tiles_share_memory():
+    a = nl.ndarray((4, 8), nl.float32, address=(0, 64))  # bytes 64 to 96
+    b = nl.ndarray((4, 16), nl.bfloat16, address=(0, 80))  # bytes 80 to 112
+    elsewhere = nl.ndarray((4, 16), nl.float32, buffer=nl.psum, address=(0, 0))
+    unplaced = tile(4, 8)
+    for t in (a, elsewhere):
+        nisa.memset(dst=t, value=1.0)
+    nisa.memset(dst=b[0:2, 2:5], value=2.0)  # bytes 84 to 90
+    assert np.array_equal(np.isnan(a.data[0]), [False] * 5 + [True, True, False])
+    assert not np.isnan(a.data[2:]).any() and np.isnan(b.data[0, :2]).all()
+    assert (elsewhere.data == 1).all() and not np.isnan(unplaced.data).any()
+    nisa.memset(dst=a[:, 7:8], value=1.0)  # bytes 92 to 96
+    assert (b.data[0, 2:5] == 2).all() and np.isnan(b.data[0, 5:]).all()
+
+
 def test_accesses():
     t = tile(128, 4)
     nisa.memset(dst=t[96:128, :], value=1.0)

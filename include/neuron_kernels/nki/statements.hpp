@@ -166,7 +166,7 @@ class Statements {
 
   /// First byte of the copy in use, of tiles or arrays that take `bytes` each.
   static std::string address(const TileDecl& d, std::int64_t bytes, const std::string& rotation) {
-    const std::string first = text(d.placed.offset);
+    std::string first = text(d.placed.offset);
     if (d.placed.buffers == 1 || rotation == "0") return first;
     return text(d.placed.offset == 0 ? "" : first + " + ", bytes, " * (", rotation, " % ", d.placed.buffers,
                 ")");

@@ -181,7 +181,6 @@ class Printer {
       case OpCode::tensor_scalar_reduce:
         return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, tile(op.column)));
       case OpCode::scan:
-        return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, tile(op.b)));
       case OpCode::scalar_tensor_tensor:
         return call(source(op.a) + step(op.op0, scalar(op.k0)) + step(op.op1, tile(op.b)));
       case OpCode::activate: {

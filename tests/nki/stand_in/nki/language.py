@@ -1,6 +1,7 @@
 """nki.language: dtypes, buffers, tensors and their views, operators."""
 
 import math
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,14 +48,34 @@ class ds:  # noqa: N801
         self.start, self.size = start, size
 
 
+class Storage:
+    """What an ndarray allocates: f32 numbers that dtype can represent."""
+
+    placed = weakref.WeakSet()  # those with an address, which may overlap
+
+    def __init__(self, shape, dtype, buffer, address):
+        self.data = np.full(shape, np.nan, np.float32)
+        self.by_matmul = np.zeros(shape, bool) if buffer == psum else None  # what the last write of each was
+        self.dtype, self.buffer = dtype, buffer
+        self.columns = math.prod(shape[1:])  # of one partition
+        self.begin = None if address is None else address[1]
+        if self.begin is not None:
+            Storage.placed.add(self)
+
+    def overwrite(self, rows, begin, end):
+        """Something else was written to these bytes of these partitions."""
+        first, last = (begin - self.begin) // self.dtype.itemsize, -((self.begin - end) // self.dtype.itemsize)
+        if last > 0 and first < self.columns:
+            self.data.reshape(-1, self.columns)[rows, max(first, 0) : last] = np.nan
+
+
 class NkiTensor:
-    """A view of some storage. `data` holds f32 numbers that dtype can represent."""
+    """A view of some storage."""
 
     def __init__(self, shape, dtype, buffer, address=None):
+        self.storage = Storage(shape, dtype, buffer, address)
         self.dtype, self.buffer = dtype, buffer
-        self.storage = np.full(shape, np.nan, np.float32)
-        self.by_matmul = np.zeros(shape, bool) if buffer == psum else None  # what the last write of each was
-        self.data, self.address, self.read_only = self.storage, address, False
+        self.data, self.by_matmul, self.read_only = self.storage.data, self.storage.by_matmul, False
 
     @property
     def shape(self):
@@ -71,15 +92,16 @@ class NkiTensor:
     @property
     def offset(self):
         """In elements, from the start of the storage."""
-        return (self.data.__array_interface__["data"][0] - self.storage.__array_interface__["data"][0]) // 4
+        whole = self.storage.data.__array_interface__["data"][0]
+        return (self.data.__array_interface__["data"][0] - whole) // 4
 
     @property
     def first_partition(self):
-        return self.offset // math.prod(self.storage.shape[1:])
+        return self.offset // self.storage.columns
 
     @property
     def free_offset(self):
-        return self.offset % math.prod(self.storage.shape[1:])
+        return self.offset % self.storage.columns
 
     def _view(self, of):
         view = NkiTensor.__new__(NkiTensor)
@@ -139,6 +161,18 @@ class NkiTensor:
         self.data[...] = round_to(np.asarray(values, np.float32).reshape(self.shape), self.dtype)
         if self.by_matmul is not None:
             self.by_matmul[...] = by == "matmul"
+        if self.storage.begin is not None:
+            self._overwrite_others()
+
+    def _overwrite_others(self):
+        """What lay in the same bytes before is lost: tiles that still need it are seen to have NaN."""
+        size = self.dtype.itemsize
+        span = sum((n - 1) * stride // 4 for n, stride in zip(self.shape[1:], self.data.strides[1:], strict=True)) + 1
+        begin = self.storage.begin + self.free_offset * size
+        rows = slice(self.first_partition, self.first_partition + self.shape[0])
+        for other in Storage.placed:
+            if other is not self.storage and other.buffer == self.buffer:
+                other.overwrite(rows, begin, begin + span * size)
 
 
 def ndarray(shape, dtype, buffer=sbuf, name="", address=None):
