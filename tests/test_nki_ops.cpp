@@ -193,6 +193,31 @@ TEST_CASE("emit: buffers that were placed have addresses, which rotate with the 
   CHECK_THAT(emit(program), contains_text("address=(0, 96))"));
 }
 
+TEST_CASE("emit: buffers rotate with as many loops as it takes to use them all") {
+  Program program = recorded(nk::trn2, {{"y", DType::f32, {4, 8}, true}}, [](auto& nc, const auto& h) {
+    for (auto i : nc.range(5)) {
+      for (auto j : nc.range(i + 1)) {
+        for (auto k : nc.range(2)) {
+          for (auto once : nc.tiles(8, 8)) {
+            auto t = nc.sbuf("t", 4, once.size, DType::f32);
+            nc.fill(t, 1.f);
+            nc.store(h[0], t);
+            (void)j, (void)k;
+          }
+        }
+      }
+    }
+  });
+  const auto with = [&](int buffers) {
+    program.tiles[0].placed = {.buffers = buffers, .offset = 32, .stride = 32};
+    return emit(program);
+  };
+  CHECK_THAT(with(1), contains_text("address=(0, 32))"));
+  CHECK_THAT(with(2), contains_text("address=(0, 32 + 32 * (i2 % 2)))"));
+  CHECK_THAT(with(3), contains_text("address=(0, 32 + 32 * ((i2 + 2 * i1) % 3)))"));
+  CHECK_THAT(with(9), contains_text("address=(0, 32 + 32 * ((i2 + 2 * i1) % 9)))"));  // i1 runs i0 + 1 times
+}
+
 TEST_CASE("emit: tiles within a bank of PSUM are parts of a tensor that begins where the bank does") {
   Program program = recorded(nk::trn2, {{"y", DType::f32, {4, 8}, true}}, [](auto& nc, const auto& h) {
     auto whole = nc.psum("whole", 4, 8), part = nc.psum("part", 4, 8, DType::bf16);

@@ -117,7 +117,7 @@ def flash_attention(q, k, v):
                         # s_1 = qT^T kT[0]  [128, 128]
                         nisa.nc_matmul(dst=s_1, stationary=qT, moving=kT[0][:, nl.ds(i7 * 128, 128)], accumulate=False)
                         s_masked = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
-                        nisa.tensor_copy(dst=s_masked, src=s_1)
+                        nisa.tensor_copy(dst=s_masked, src=s_1, engine=nisa.engine.vector)
                         # s_masked = s_1, but -3.4028235e38 where the key is after the query  [128, 128]
                         nisa.affine_select(
                             dst=s_masked,
@@ -176,7 +176,7 @@ def flash_attention(q, k, v):
                 # s_2 = qT^T kT[1]  [128, 128]
                 nisa.nc_matmul(dst=s_2, stationary=qT, moving=kT[1][:, 0:128], accumulate=False)
                 s_masked_1 = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
-                nisa.tensor_copy(dst=s_masked_1, src=s_2)
+                nisa.tensor_copy(dst=s_masked_1, src=s_2, engine=nisa.engine.vector)
                 # s_masked_1 = s_2, but -3.4028235e38 where the key is after the query  [128, 128]
                 nisa.affine_select(
                     dst=s_masked_1,
@@ -232,7 +232,7 @@ def flash_attention(q, k, v):
                     # s_3 = qT^T kT[1]  [128, 60]
                     nisa.nc_matmul(dst=s_3, stationary=qT, moving=kT[1][:, 128:188], accumulate=False)
                     s_masked_2 = nl.ndarray((128, 60), dtype=nl.float32, buffer=nl.sbuf)
-                    nisa.tensor_copy(dst=s_masked_2, src=s_3)
+                    nisa.tensor_copy(dst=s_masked_2, src=s_3, engine=nisa.engine.vector)
                     # s_masked_2 = s_3, but -3.4028235e38 where the key is after the query  [128, 60]
                     nisa.affine_select(
                         dst=s_masked_2,
@@ -345,7 +345,7 @@ def flash_attention(q, k, v):
             # s_5 = qT_1^T kT[1]  [44, 128]
             nisa.nc_matmul(dst=s_5, stationary=qT_1, moving=kT[1][:, 0:128], accumulate=False)
             s_masked_3 = nl.ndarray((44, 128), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.tensor_copy(dst=s_masked_3, src=s_5)
+            nisa.tensor_copy(dst=s_masked_3, src=s_5, engine=nisa.engine.vector)
             # s_masked_3 = s_5, but -3.4028235e38 where the key is after the query  [44, 128]
             nisa.affine_select(
                 dst=s_masked_3,
@@ -397,7 +397,7 @@ def flash_attention(q, k, v):
             # s_6 = qT_1^T kT[1]  [44, 60]
             nisa.nc_matmul(dst=s_6, stationary=qT_1, moving=kT[1][:, 128:188], accumulate=False)
             s_masked_4 = nl.ndarray((44, 60), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.tensor_copy(dst=s_masked_4, src=s_6)
+            nisa.tensor_copy(dst=s_masked_4, src=s_6, engine=nisa.engine.vector)
             # s_masked_4 = s_6, but -3.4028235e38 where the key is after the query  [44, 60]
             nisa.affine_select(
                 dst=s_masked_4,

@@ -48,21 +48,32 @@ def matmul_scheduled(a, b, row_bias, residual):
         for i5 in range(2):  # 128 of 300 at a time
             acc = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum, address=(0, 2048 * (i5 % 2)))
             for i6 in range(2):  # 128 of 256 at a time
-                aT = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 20480 + 256 * (i6 % 8)))
+                aT = nl.ndarray(
+                    (128, 128),
+                    dtype=nl.bfloat16,
+                    buffer=nl.sbuf,
+                    address=(0, 20480 + 256 * ((i6 + 2 * i5 + 4 * i0) % 8)),
+                )
                 # aT = a^T  [128, 128]
                 nisa.dma_transpose(dst=aT, src=a[i0, 0, nl.ds(i5 * 128, 128), nl.ds(i6 * 128, 128)])
                 # acc (+)= aT^T b_1[i6]  [128, 512]
                 nisa.nc_matmul(dst=acc, stationary=aT, moving=b_1[i6], accumulate=i6 > 0)
             # acc = acc * 0.5  [128, 512]
             nisa.tensor_scalar(dst=acc, data=acc, op0=nl.multiply, operand0=0.5, engine=nisa.engine.vector)
-            bias = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf, address=(0, 4096 + 2048 * (i5 % 4)))
+            bias = nl.ndarray(
+                (128, 512), dtype=nl.float32, buffer=nl.sbuf, address=(0, 4096 + 2048 * ((i5 + 2 * i0) % 4))
+            )
             # bias = row_bias in each partition  [128, 512]
             nisa.dma_copy(dst=bias, src=row_bias[:, 0:512].broadcast(0, 128), dge_mode=nisa.dge_mode.none)
             # acc = acc + bias  [128, 512]
             nisa.tensor_tensor(dst=acc, data1=acc, data2=bias, op=nl.add, engine=nisa.engine.vector)
             nisa.activation(dst=acc, op=nl.gelu, data=acc)  # acc = gelu(acc)  [128, 512]
-            y = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 12288 + 1024 * (i5 % 4)))
-            residual_1 = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 16384 + 1024 * (i5 % 4)))
+            y = nl.ndarray(
+                (128, 512), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 12288 + 1024 * ((i5 + 2 * i0) % 4))
+            )
+            residual_1 = nl.ndarray(
+                (128, 512), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 16384 + 1024 * ((i5 + 2 * i0) % 4))
+            )
             nisa.dma_copy(dst=residual_1, src=residual[i0, 0, nl.ds(i5 * 128, 128), 0:512], dge_mode=nisa.dge_mode.none)
             # y = acc + residual_1  [128, 512]
             nisa.tensor_tensor(dst=y, data1=acc, data2=residual_1, op=nl.add, engine=nisa.engine.vector)
@@ -70,7 +81,9 @@ def matmul_scheduled(a, b, row_bias, residual):
         # the last 44 of 300
         acc_1 = nl.ndarray((44, 512), dtype=nl.float32, buffer=nl.psum, address=(0, 4096 + 2048 * (i0 % 2)))
         for i6 in range(2):  # 128 of 256 at a time
-            aT_1 = nl.ndarray((128, 44), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 30720 + 96 * (i6 % 4)))
+            aT_1 = nl.ndarray(
+                (128, 44), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 30720 + 96 * ((i6 + 2 * i0) % 4))
+            )
             # aT_1 = a^T  [128, 44]
             load_transposed(dst=aT_1, src=a[i0, 0, 256:300, nl.ds(i6 * 128, 128)], dge_mode=nisa.dge_mode.none)
             # acc_1 (+)= aT_1^T b_1[i6]  [44, 512]
@@ -96,21 +109,32 @@ def matmul_scheduled(a, b, row_bias, residual):
         for i5 in range(2):  # 128 of 300 at a time
             acc_2 = nl.ndarray((128, 188), dtype=nl.float32, buffer=nl.psum, address=(0, 8192 + 2048 * (i5 % 2)))
             for i6 in range(2):  # 128 of 256 at a time
-                aT_2 = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 38784 + 256 * (i6 % 8)))
+                aT_2 = nl.ndarray(
+                    (128, 128),
+                    dtype=nl.bfloat16,
+                    buffer=nl.sbuf,
+                    address=(0, 38784 + 256 * ((i6 + 2 * i5 + 4 * i0) % 8)),
+                )
                 # aT_2 = a^T  [128, 128]
                 nisa.dma_transpose(dst=aT_2, src=a[i0, 0, nl.ds(i5 * 128, 128), nl.ds(i6 * 128, 128)])
                 # acc_2 (+)= aT_2^T b_2[i6]  [128, 188]
                 nisa.nc_matmul(dst=acc_2, stationary=aT_2, moving=b_2[i6], accumulate=i6 > 0)
             # acc_2 = acc_2 * 0.5  [128, 188]
             nisa.tensor_scalar(dst=acc_2, data=acc_2, op0=nl.multiply, operand0=0.5, engine=nisa.engine.vector)
-            bias_2 = nl.ndarray((128, 188), dtype=nl.float32, buffer=nl.sbuf, address=(0, 32640 + 768 * (i5 % 4)))
+            bias_2 = nl.ndarray(
+                (128, 188), dtype=nl.float32, buffer=nl.sbuf, address=(0, 32640 + 768 * ((i5 + 2 * i0) % 4))
+            )
             # bias_2 = row_bias in each partition  [128, 188]
             nisa.dma_copy(dst=bias_2, src=row_bias[:, 512:700].broadcast(0, 128), dge_mode=nisa.dge_mode.none)
             # acc_2 = acc_2 + bias_2  [128, 188]
             nisa.tensor_tensor(dst=acc_2, data1=acc_2, data2=bias_2, op=nl.add, engine=nisa.engine.vector)
             nisa.activation(dst=acc_2, op=nl.gelu, data=acc_2)  # acc_2 = gelu(acc_2)  [128, 188]
-            y_2 = nl.ndarray((128, 188), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 35712 + 384 * (i5 % 4)))
-            residual_3 = nl.ndarray((128, 188), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 37248 + 384 * (i5 % 4)))
+            y_2 = nl.ndarray(
+                (128, 188), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 35712 + 384 * ((i5 + 2 * i0) % 4))
+            )
+            residual_3 = nl.ndarray(
+                (128, 188), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 37248 + 384 * ((i5 + 2 * i0) % 4))
+            )
             nisa.dma_copy(
                 dst=residual_3, src=residual[i0, 0, nl.ds(i5 * 128, 128), 512:700], dge_mode=nisa.dge_mode.none
             )
@@ -120,7 +144,9 @@ def matmul_scheduled(a, b, row_bias, residual):
         # the last 44 of 300
         acc_3 = nl.ndarray((44, 188), dtype=nl.float32, buffer=nl.psum, address=(0, 12288 + 2048 * (i0 % 2)))
         for i6 in range(2):  # 128 of 256 at a time
-            aT_3 = nl.ndarray((128, 44), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 43904 + 96 * (i6 % 4)))
+            aT_3 = nl.ndarray(
+                (128, 44), dtype=nl.bfloat16, buffer=nl.sbuf, address=(0, 43904 + 96 * ((i6 + 2 * i0) % 4))
+            )
             # aT_3 = a^T  [128, 44]
             load_transposed(dst=aT_3, src=a[i0, 0, 256:300, nl.ds(i6 * 128, 128)], dge_mode=nisa.dge_mode.none)
             # acc_3 (+)= aT_3^T b_2[i6]  [44, 188]

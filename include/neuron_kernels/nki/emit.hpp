@@ -99,21 +99,23 @@ class Emitter {
 
   void write_body(Lines& lines, Helpers& helpers) const {
     Statements statements(program_, names_, lines, helpers);
-    std::vector<std::string> rotation = {"0"};
+    LoopsAround around;
     std::vector<bool> written;  // per open loop: whether it became a `for`
-    for (std::size_t i = 0; i < program_.ops.size(); ++i) {
-      const Op& op = program_.ops[i];
+    for (const Op& op : program_.ops) {
       if (op.code == OpCode::loop) {
+        const record::Loop& loop = nth(program_.loops, op.loop);
         written.push_back(open(lines, statements.operands(), op.loop));
-        rotation.push_back(written.back() && named(op.loop) ? nth(names_.loops, op.loop) : rotation.back());
-        if (nth(program_.loops, op.loop).first == nth(program_.loops, op.loop).last && written.back())
-          lines.line("pass");
+        if (!written.back()) continue;
+        around.push_back({nth(names_.loops, op.loop), trips(loop)});
+        if (loop.first == loop.last) lines.line("pass");
       } else if (op.code == OpCode::end) {
-        if (written.back()) lines.dedent();
+        if (written.back()) {
+          lines.dedent();
+          around.pop_back();
+        }
         written.pop_back();
-        rotation.pop_back();
       } else {
-        statements.write(op, rotation.back());
+        statements.write(op, around);
       }
     }
     std::string results;
@@ -121,14 +123,19 @@ class Emitter {
     if (!results.empty()) lines.line(results);
   }
 
+  /// How often a loop runs; 0: not at all, or not known.
+  std::int64_t trips(const record::Loop& loop) const {
+    const record::Expr &b = nth(program_.exprs, loop.begin), &e = nth(program_.exprs, loop.end);
+    if (b.op != record::ExprOp::constant || e.op != record::ExprOp::constant || e.value <= b.value) return 0;
+    return e.value - b.value;
+  }
+
   bool named(int l) const { return nth(used_, l) || rotates_; }
 
   /// Writes the head of a loop. One that runs once and whose index nobody asks for needs none.
   bool open(Lines& lines, const Operands& operands, int l) const {
     const record::Loop& loop = nth(program_.loops, l);
-    const record::Expr &b = nth(program_.exprs, loop.begin), &e = nth(program_.exprs, loop.end);
-    const bool fixed = b.op == record::ExprOp::constant && e.op == record::ExprOp::constant;
-    const bool once = fixed && e.value - b.value == 1 && !nth(used_, l);
+    const bool once = trips(loop) == 1 && !nth(used_, l);
     std::string note;
     if (loop.kind != record::LoopKind::range && (loop.tail ? loop.n > loop.step : loop.n != loop.step)) {
       note = loop.tail ? text("# the last ", loop.n % loop.step, " of ", loop.n)
@@ -140,7 +147,8 @@ class Emitter {
       if (!note.empty()) lines.line(note);
       return false;
     }
-    const std::string begin = b == record::Expr{} ? "" : operands.expression(loop.begin) + ", ";
+    const bool from_zero = nth(program_.exprs, loop.begin) == record::Expr{};
+    const std::string begin = from_zero ? "" : operands.expression(loop.begin) + ", ";
     lines.line("for " + (named(l) ? nth(names_.loops, l) : "_") + " in range(" + begin +
                operands.expression(loop.end) + "):" + (note.empty() ? "" : "  " + note));
     lines.indent();

@@ -14,6 +14,13 @@
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 namespace nki {
 
+/// A loop around an op: the name of its index, and how often it runs; 0: not known.
+struct LoopAround {
+  std::string index;
+  std::int64_t trips = 0;
+};
+using LoopsAround = std::vector<LoopAround>;  // from the outermost
+
 class Statements {
  public:
   Statements(const Program& program, const Names& names, Lines& lines, Helpers& helpers)
@@ -21,8 +28,7 @@ class Statements {
 
   const Operands& operands() const { return operands_; }
 
-  /// rotation: text of the index by which buffers rotate here; "0" outside of loops.
-  void write(const Op& op, const std::string& rotation) {
+  void write(const Op& op, const LoopsAround& loops) {
     switch (op.code) {
       case OpCode::loop:
       case OpCode::end:
@@ -30,15 +36,15 @@ class Statements {
       case OpCode::sbuf:
       case OpCode::psum:
       case OpCode::staged:
-        return declare(op, rotation);
+        return declare(op, loops);
       case OpCode::sbuf_array:
       case OpCode::psum_array:
       case OpCode::input_array:
-        return declare_array(op, rotation);
+        return declare_array(op, loops);
       case OpCode::load:
       case OpCode::load_transposed:
       case OpCode::load_broadcast:
-        declare(op, rotation);
+        declare(op, loops);
         return load(op);
       case OpCode::load_element:
       case OpCode::load_transposed_element:
@@ -53,7 +59,7 @@ class Statements {
                    name(op.dst) + (op.accumulate.op == Compare::never ? " = " : " (+)= ") + name(op.a) +
                        "^T " + name(op.b) + "  " + size(op.dst));
       case OpCode::transposed:
-        declare(op, rotation);
+        declare(op, loops);
         return helper(Helper::transpose, "transpose", {"dst=" + tile(op.dst), "src=" + tile(op.a)},
                       meaning(op, name(op.a) + "^T"));
       case OpCode::transpose:
@@ -103,7 +109,7 @@ class Statements {
         return helper(Helper::row_statistics, "row_statistics", {"dst=" + tile(op.dst), "src=" + tile(op.a)},
                       meaning(op, "mean and variance of " + name(op.a)));
       case OpCode::causal_mask:
-        declare(op, rotation);
+        declare(op, loops);
         return select(op);
       case OpCode::causal_select:
         return select(op);
@@ -164,12 +170,19 @@ class Statements {
 
   static std::string buffer(const TileDecl& d) { return d.space == Space::psum ? "nl.psum" : "nl.sbuf"; }
 
-  /// First byte of the copy in use, of tiles or arrays that take `bytes` each.
-  static std::string address(const TileDecl& d, std::int64_t bytes, const std::string& rotation) {
-    std::string first = text(d.placed.offset);
-    if (d.placed.buffers == 1 || rotation == "0") return first;
-    return text(d.placed.offset == 0 ? "" : first + " + ", bytes, " * (", rotation, " % ", d.placed.buffers,
-                ")");
+  /// First byte of the copy in use, of tiles or arrays that take `bytes` each: copies take turns, iteration by
+  /// iteration of as many of the innermost loops as it takes to come round.
+  static std::string address(const TileDecl& d, std::int64_t bytes, const LoopsAround& loops) {
+    std::string turn;
+    std::int64_t turns = 1;
+    for (auto l = loops.rbegin(); l != loops.rend() && turns > 0 && turns < d.placed.buffers; ++l) {
+      turn += (turn.empty() ? "" : " + ") + (turns > 1 ? text(turns, " * ", l->index) : l->index);
+      turns *= l->trips;
+    }
+    if (turn.empty()) return text(d.placed.offset);
+    if (turn.find(' ') != turn.npos) turn = "(" + turn + ")";
+    return text(d.placed.offset == 0 ? "" : text(d.placed.offset, " + "), bytes, " * (", turn, " % ",
+                d.placed.buffers, ")");
   }
   /// Whether its copies lie within banks of PSUM. Tensors of NKI begin where banks do.
   static bool within_banks(const TileDecl& d) {
@@ -177,26 +190,25 @@ class Statements {
            (d.placed.offset % psum_bank_bytes != 0 || d.placed.stride % psum_bank_bytes != 0);
   }
 
-  void declare(const Op& op, const std::string& rotation) {
+  void declare(const Op& op, const LoopsAround& loops) {
     const TileDecl& d = operands_.decl(op.dst);
     const std::string to = operands_.name(op.dst) + " = ";
     if (within_banks(d)) {
       return helper(Helper::part_of_bank, to + "part_of_bank",
                     {shape(d.p, d.f), dtype_text(d.dtype), text(psum_bank_bytes / size_of(d.dtype)),
-                     "address=" + address(d, d.placed.stride, rotation)},
+                     "address=" + address(d, d.placed.stride, loops)},
                     "");
     }
     Arguments arguments = {shape(d.p, d.f), "dtype=" + dtype_text(d.dtype), "buffer=" + buffer(d)};
-    if (d.placed.buffers > 0)
-      arguments.push_back("address=(0, " + address(d, d.placed.stride, rotation) + ")");
+    if (d.placed.buffers > 0) arguments.push_back("address=(0, " + address(d, d.placed.stride, loops) + ")");
     lines_.call(to + "nl.ndarray", arguments);
   }
 
-  void declare_array(const Op& op, const std::string& rotation) {
+  void declare_array(const Op& op, const LoopsAround& loops) {
     const TileDecl& d = operands_.decl(op.dst);
     Arguments arguments = {text(d.count), shape(d.p, d.f), dtype_text(d.dtype), buffer(d)};
     if (d.placed.buffers > 0) {
-      arguments.push_back("address=" + address(d, d.placed.stride * d.count, rotation));
+      arguments.push_back("address=" + address(d, d.placed.stride * d.count, loops));
       arguments.push_back(text("stride=", d.placed.stride));
     }
     const std::string to = names_.tiles[static_cast<std::size_t>(op.dst.tile)] + " = ";
@@ -338,7 +350,7 @@ class Statements {
                     {dst, "src=" + tile(op.a), "step=" + step, offset, multiplier, "value=" + value}, what);
     }
     const bool copied = operands_.in_psum(op.a);
-    if (copied) isa("tensor_copy", {dst, "src=" + tile(op.a)});
+    if (copied) isa("tensor_copy", {dst, "src=" + tile(op.a), "engine=nisa.engine.vector"});
     isa("affine_select",
         {dst, text("pattern=[[", step, ", ", op.dst.f, "]]"), offset, multiplier,
          "on_true_tile=" + tile(copied ? op.dst : op.a), "on_false_value=" + value,
