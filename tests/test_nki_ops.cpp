@@ -183,10 +183,12 @@ TEST_CASE("emit: buffers that were placed have addresses, which rotate with the 
                                }
                              });
   CHECK_THAT(emit(program), !contains_text("address=(0"));
-  program.tiles[0].placed = {.buffers = 1, .offset = 0, .stride = 32};
+  program.tiles[0].placed = {.buffers = 3, .offset = 0, .stride = 32};
   program.tiles[1].placed = {.buffers = 2, .offset = 96, .stride = 64};
   const std::string source = emit(program, {.name = "copy_rows"});
-  CHECK_THAT(source, contains_text("placed_list(3, (100, 8), nl.float32, nl.sbuf, address=0, stride=32)"));
+  CHECK_THAT(source,
+             contains_text(
+                 "placed_list(3, (100, 8), nl.float32, nl.sbuf, address=0, stride=32, buffers=3, first=0)"));
   CHECK_THAT(source, contains_text("work = nl.ndarray((100, 8), dtype=nl.float32, buffer=nl.sbuf, "
                                    "address=(0, 96 + 64 * (i0 % 2)))"));
   program.tiles[1].placed.buffers = 1;
@@ -218,6 +220,21 @@ TEST_CASE("emit: buffers rotate with as many loops as it takes to use them all")
   CHECK_THAT(with(9), contains_text("address=(0, 32 + 32 * ((i2 + 2 * i1) % 9)))"));  // i1 runs i0 + 1 times
 }
 
+TEST_CASE("emit: arrays take the buffers of a ring one after another") {
+  Program program = recorded(nk::trn2, {{"x", DType::f32, {12, 8}}, {"y", DType::f32, {12, 8}, true}},
+                             [](auto& nc, const auto& h) {
+                               for (auto i : nc.range(3)) {
+                                 auto in = nc.input_array("in", 2, 2, 8, DType::f32);
+                                 for (auto j : nc.range(2)) nc.load(in, j, h[0].rows(i * 4 + j * 2, 2));
+                                 for (auto j : nc.range(2)) nc.store(h[1].rows(i * 4 + j * 2, 2), in[j]);
+                               }
+                             });
+  program.tiles[0].placed = {.buffers = 3, .offset = 64, .stride = 32};
+  CHECK_THAT(emit(program), contains_text("address=64, stride=32, buffers=3, first=2 * i0)"));
+  program.tiles[0].placed.buffers = 2;
+  CHECK_THAT(emit(program), contains_text("address=64, stride=32, buffers=2, first=0)"));
+}
+
 TEST_CASE("emit: tiles within a bank of PSUM are parts of a tensor that begins where the bank does") {
   Program program = recorded(nk::trn2, {{"y", DType::f32, {4, 8}, true}}, [](auto& nc, const auto& h) {
     auto whole = nc.psum("whole", 4, 8), part = nc.psum("part", 4, 8, DType::bf16);
@@ -232,12 +249,15 @@ TEST_CASE("emit: tiles within a bank of PSUM are parts of a tensor that begins w
   });
   program.tiles[0].placed = {.buffers = 1, .offset = 4096, .stride = 2048};
   program.tiles[1].placed = {.buffers = 1, .offset = 2048 + 64, .stride = 32};
-  program.tiles[2].placed = {.buffers = 1, .offset = 2048, .stride = 32};
+  program.tiles[2].placed = {.buffers = 3, .offset = 2048, .stride = 32};
   const std::string source = emit(program);
   CHECK_THAT(source, contains_text(
                          "whole = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum, address=(0, 4096))"));
   CHECK_THAT(source, contains_text("part = part_of_bank((4, 8), nl.bfloat16, 1024, address=2112)"));
-  CHECK_THAT(source, contains_text("parts = part_list(3, (4, 8), nl.float32, 512, address=2048, stride=32)"));
+  CHECK_THAT(
+      source,
+      contains_text(
+          "parts = part_list(3, (4, 8), nl.float32, 512, address=2048, stride=32, buffers=3, first=0)"));
 }
 
 TEST_CASE("emit: names are identifiers, unique, and none of Python's or of the source's own") {

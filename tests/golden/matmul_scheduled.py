@@ -13,11 +13,12 @@ import nki.language as nl
 import numpy as np
 
 
-def placed_list(count, shape, dtype, buffer, address, stride):
-    """`count` fresh tiles of one shape, `stride` bytes apart in each partition."""
+def placed_list(count, shape, dtype, buffer, address, stride, buffers, first):
+    """`count` tiles of one shape in a ring of `buffers`, `stride` bytes apart from `address` on."""
     tiles = []
     for i in range(count):
-        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=(0, address + i * stride)))
+        where = (0, address + (first + i) % buffers * stride)
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=where))
     return tiles
 
 
@@ -42,7 +43,7 @@ def matmul_scheduled(a, b, row_bias, residual):
     dst = nl.ndarray((2, 1, 300, 700), dtype=nl.bfloat16, buffer=nl.shared_hbm)
     for i0 in range(2):
         # the first 512 of 700
-        b_1 = placed_list(2, (128, 512), nl.bfloat16, nl.sbuf, address=2048 * (i0 % 2), stride=1024)
+        b_1 = placed_list(2, (128, 512), nl.bfloat16, nl.sbuf, address=0, stride=1024, buffers=4, first=2 * i0)
         for i5 in range(2):  # 128 of 256 at a time
             nisa.dma_copy(dst=b_1[i5], src=b[i0, 0, nl.ds(i5 * 128, 128), 0:512], dge_mode=nisa.dge_mode.none)
         for i5 in range(2):  # 128 of 300 at a time
@@ -103,7 +104,7 @@ def matmul_scheduled(a, b, row_bias, residual):
         nisa.tensor_tensor(dst=y_1, data1=acc_1, data2=residual_2, op=nl.add, engine=nisa.engine.vector)
         nisa.dma_copy(dst=dst[i0, 0, 256:300, 0:512], src=y_1, dge_mode=nisa.dge_mode.none)
         # the last 188 of 700
-        b_2 = placed_list(2, (128, 188), nl.bfloat16, nl.sbuf, address=31104 + 768 * (i0 % 2), stride=384)
+        b_2 = placed_list(2, (128, 188), nl.bfloat16, nl.sbuf, address=31104, stride=384, buffers=4, first=2 * i0)
         for i5 in range(2):  # 128 of 256 at a time
             nisa.dma_copy(dst=b_2[i5], src=b[i0, 0, nl.ds(i5 * 128, 128), 512:700], dge_mode=nisa.dge_mode.none)
         for i5 in range(2):  # 128 of 300 at a time

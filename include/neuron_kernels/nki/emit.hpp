@@ -27,7 +27,9 @@ class Emitter {
       if (e.op == record::ExprOp::loop) nth(used_, e.value) = true;
     }
     for (const Op& op : program.ops) {
-      if (op.dst.given() && nth(program.tiles, op.dst.tile).placed.buffers > 1) rotates_ = true;
+      if (!op.dst.given()) continue;
+      const TileDecl& d = nth(program.tiles, op.dst.tile);
+      rotates_ = rotates_ || d.placed.buffers > d.count;
     }
   }
 

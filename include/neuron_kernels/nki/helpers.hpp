@@ -46,11 +46,12 @@ constexpr std::string_view source_of(Helper h) {
     return tiles
 )py";
     case Helper::placed_list:
-      return R"py(def placed_list(count, shape, dtype, buffer, address, stride):
-    """`count` fresh tiles of one shape, `stride` bytes apart in each partition."""
+      return R"py(def placed_list(count, shape, dtype, buffer, address, stride, buffers, first):
+    """`count` tiles of one shape in a ring of `buffers`, `stride` bytes apart from `address` on."""
     tiles = []
     for i in range(count):
-        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=(0, address + i * stride)))
+        where = (0, address + (first + i) % buffers * stride)
+        tiles.append(nl.ndarray(shape, dtype=dtype, buffer=buffer, address=where))
     return tiles
 )py";
     case Helper::part_of_bank:
@@ -66,11 +67,11 @@ constexpr std::string_view source_of(Helper h) {
     return bank[:, nl.ds(address % bank_bytes * bank_elements // bank_bytes, shape[1])]
 )py";
     case Helper::part_list:
-      return R"py(def part_list(count, shape, dtype, bank_elements, address, stride):
-    """`count` tiles within banks of PSUM, `stride` bytes apart."""
+      return R"py(def part_list(count, shape, dtype, bank_elements, address, stride, buffers, first):
+    """`count` tiles within banks of PSUM, in a ring of `buffers`, `stride` bytes apart from `address` on."""
     tiles = []
     for i in range(count):
-        tiles.append(part_of_bank(shape, dtype, bank_elements, address + i * stride))
+        tiles.append(part_of_bank(shape, dtype, bank_elements, address + (first + i) % buffers * stride))
     return tiles
 )py";
     case Helper::column:

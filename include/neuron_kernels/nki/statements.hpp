@@ -170,19 +170,22 @@ class Statements {
 
   static std::string buffer(const TileDecl& d) { return d.space == Space::psum ? "nl.psum" : "nl.sbuf"; }
 
-  /// First byte of the copy in use, of tiles or arrays that take `bytes` each: copies take turns, iteration by
-  /// iteration of as many of the innermost loops as it takes to come round.
-  static std::string address(const TileDecl& d, std::int64_t bytes, const LoopsAround& loops) {
-    std::string turn;
+  /// The number of the time that a tile or array is made, for buffers that take turns: a sum over as many of the
+  /// innermost loops as it takes to come round; empty if it stays where it is.
+  static std::string turn(const TileDecl& d, const LoopsAround& loops) {
+    std::string sum;
     std::int64_t turns = 1;
-    for (auto l = loops.rbegin(); l != loops.rend() && turns > 0 && turns < d.placed.buffers; ++l) {
-      turn += (turn.empty() ? "" : " + ") + (turns > 1 ? text(turns, " * ", l->index) : l->index);
+    for (auto l = loops.rbegin(); l != loops.rend() && turns > 0 && turns * d.count < d.placed.buffers; ++l) {
+      sum += (sum.empty() ? "" : " + ") + (turns > 1 ? text(turns, " * ", l->index) : l->index);
       turns *= l->trips;
     }
-    if (turn.empty()) return text(d.placed.offset);
-    if (turn.find(' ') != turn.npos) turn = "(" + turn + ")";
-    return text(d.placed.offset == 0 ? "" : text(d.placed.offset, " + "), bytes, " * (", turn, " % ",
-                d.placed.buffers, ")");
+    return sum.find(' ') == sum.npos ? sum : "(" + sum + ")";
+  }
+  /// First byte of the buffer in use.
+  static std::string address(const TileDecl& d, const LoopsAround& loops) {
+    const std::string n = turn(d, loops), first = d.placed.offset == 0 ? "" : text(d.placed.offset, " + ");
+    if (n.empty()) return text(d.placed.offset);
+    return text(first, d.placed.stride, " * (", n, " % ", d.placed.buffers, ")");
   }
   /// Whether its copies lie within banks of PSUM. Tensors of NKI begin where banks do.
   static bool within_banks(const TileDecl& d) {
@@ -196,11 +199,11 @@ class Statements {
     if (within_banks(d)) {
       return helper(Helper::part_of_bank, to + "part_of_bank",
                     {shape(d.p, d.f), dtype_text(d.dtype), text(psum_bank_bytes / size_of(d.dtype)),
-                     "address=" + address(d, d.placed.stride, loops)},
+                     "address=" + address(d, loops)},
                     "");
     }
     Arguments arguments = {shape(d.p, d.f), "dtype=" + dtype_text(d.dtype), "buffer=" + buffer(d)};
-    if (d.placed.buffers > 0) arguments.push_back("address=(0, " + address(d, d.placed.stride, loops) + ")");
+    if (d.placed.buffers > 0) arguments.push_back("address=(0, " + address(d, loops) + ")");
     lines_.call(to + "nl.ndarray", arguments);
   }
 
@@ -208,8 +211,13 @@ class Statements {
     const TileDecl& d = operands_.decl(op.dst);
     Arguments arguments = {text(d.count), shape(d.p, d.f), dtype_text(d.dtype), buffer(d)};
     if (d.placed.buffers > 0) {
-      arguments.push_back("address=" + address(d, d.placed.stride * d.count, loops));
+      const std::string n = turn(d, loops);
+      arguments.push_back(text("address=", d.placed.offset));
       arguments.push_back(text("stride=", d.placed.stride));
+      arguments.push_back(text("buffers=", d.placed.buffers));
+      arguments.push_back(n.empty()      ? "first=0"
+                          : d.count == 1 ? "first=" + n
+                                         : text("first=", d.count, " * ", n));
     }
     const std::string to = names_.tiles[static_cast<std::size_t>(op.dst.tile)] + " = ";
     if (d.placed.buffers == 0) return helper(Helper::tile_list, to + "tile_list", arguments, "");
