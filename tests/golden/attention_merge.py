@@ -90,6 +90,6 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     rng = np.random.default_rng(0)
     partial = rng.standard_normal((3, 2, 130, 8)).astype(np.float32)
     partial_lse = rng.standard_normal((3, 2, 130, 1)).astype(np.float32)
-    simulated = nki.simulate(attention_merge)  # on a NeuronCore: attention_merge itself
+    simulated = nki.simulate(attention_merge)  # on a NeuronCore call it itself
     got = simulated(partial, partial_lse)
     print(got)

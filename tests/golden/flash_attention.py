@@ -475,7 +475,7 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     q = rng.standard_normal((1, 4, 300, 64)).astype(np.float32)
     k = rng.standard_normal((1, 2, 700, 64)).astype(np.float32)
     v = rng.standard_normal((1, 2, 700, 64)).astype(np.float32)
-    simulated = nki.simulate(flash_attention)  # on a NeuronCore: flash_attention itself
+    simulated = nki.simulate(flash_attention)  # on a NeuronCore call it itself
     want = reference(q, k, v)
     got = simulated(q, k, v)
     worst = np.abs(np.asarray(got, np.float32) - want).max()

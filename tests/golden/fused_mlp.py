@@ -184,7 +184,7 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     up = rng.standard_normal((384, 256)).astype(bfloat16)
     gate = rng.standard_normal((384, 256)).astype(bfloat16)
     down = rng.standard_normal((200, 384)).astype(bfloat16)
-    simulated = nki.simulate(fused_mlp)  # on a NeuronCore: fused_mlp itself
+    simulated = nki.simulate(fused_mlp)  # on a NeuronCore call it itself
     want = reference(x, up, gate, down)
     got = simulated(x, up, gate, down)
     worst = np.abs(np.asarray(got, np.float32) - want).max()

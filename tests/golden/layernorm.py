@@ -87,7 +87,7 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     src = rng.standard_normal((300, 1100)).astype(np.float32)
     weight = rng.standard_normal((1, 1100)).astype(np.float32)
     bias = rng.standard_normal((1, 1100)).astype(np.float32)
-    simulated = nki.simulate(layernorm)  # on a NeuronCore: layernorm itself
+    simulated = nki.simulate(layernorm)  # on a NeuronCore call it itself
     want = reference(src, weight, bias)
     got = simulated(src, weight, bias)
     worst = np.abs(np.asarray(got, np.float32) - want).max()

@@ -157,7 +157,7 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     b = rng.standard_normal((2, 1, 256, 700)).astype(bfloat16)
     row_bias = rng.standard_normal((1, 700)).astype(np.float32)
     residual = rng.standard_normal((2, 1, 300, 700)).astype(bfloat16)
-    simulated = nki.simulate(matmul)  # on a NeuronCore: matmul itself
+    simulated = nki.simulate(matmul)  # on a NeuronCore call it itself
     want = reference(a, b, row_bias, residual)
     got = simulated(a, b, row_bias, residual)
     worst = np.abs(np.asarray(got, np.float32) - want).max()

@@ -74,7 +74,7 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     rng = np.random.default_rng(0)
     src = rng.standard_normal((300, 1100)).astype(np.float32)
     weight = rng.standard_normal((1, 1100)).astype(np.float32)
-    simulated = nki.simulate(rmsnorm)  # on a NeuronCore: rmsnorm itself
+    simulated = nki.simulate(rmsnorm)  # on a NeuronCore call it itself
     want = reference(src, weight)
     got = simulated(src, weight)
     worst = np.abs(np.asarray(got, np.float32) - want).max()

@@ -256,6 +256,6 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     q = rng.standard_normal((1, 2, 512, 64)).astype(bfloat16)
     k = rng.standard_normal((1, 1, 1024, 64)).astype(bfloat16)
     v = rng.standard_normal((1, 1, 1024, 64)).astype(bfloat16)
-    simulated = nki.simulate(shared_shift_attention)  # on a NeuronCore: shared_shift_attention itself
+    simulated = nki.simulate(shared_shift_attention)  # on a NeuronCore call it itself
     got = simulated(q, k, v)
     print(got)

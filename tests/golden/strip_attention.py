@@ -234,6 +234,6 @@ if __name__ == "__main__":  # with NEURON_PLATFORM_TARGET_OVERRIDE=trn2
     q = rng.standard_normal((1, 2, 256, 64)).astype(bfloat16)
     k = rng.standard_normal((1, 1, 2700, 64)).astype(bfloat16)
     v = rng.standard_normal((1, 1, 2700, 64)).astype(bfloat16)
-    simulated = nki.simulate(strip_attention)  # on a NeuronCore: strip_attention itself
+    simulated = nki.simulate(strip_attention)  # on a NeuronCore call it itself
     got = simulated(q, k, v)
     print(got)

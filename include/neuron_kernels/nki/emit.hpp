@@ -176,8 +176,7 @@ class Emitter {
       lines.call(names_.tensors[i] + " = rng.standard_normal(" + shape_of(t, "(", ")") + ").astype",
                  {t.dtype == DType::bf16 ? "bfloat16" : std::string("np.") + dtype_name(t.dtype)});
     }
-    lines.line("simulated = nki.simulate(" + names_.kernel + ")  # on a NeuronCore: " + names_.kernel +
-               " itself");
+    lines.line("simulated = nki.simulate(" + names_.kernel + ")  # on a NeuronCore call it itself");
     if (options_.reference.empty()) {
       lines.call("got = simulated", listed(true));
       lines.line("print(got)");
