@@ -97,6 +97,10 @@ void chip_ops(T& nc, const typename T::Hbm& x, const typename T::Hbm& y) {
                       b.partitions(nc.index(0), 50), {.dge = nk::Dge::none});
   nc.store(y.at(nc.index(next++)).transposed().rows(nc.index(0), 64).cols(nc.index(0), 64), b);
   keep(bank);
+  nc.store_transposed(y.at(nc.index(next++)), bank);
+  nc.store_transposed(y.at(nc.index(next++)).rows(nc.index(0), 1).cols(nc.index(0), 50),
+                      b.partitions(nc.index(0), 50).free(nc.index(5), 1));
+  keep(nc.load_transposed("as_column", x.at(nc.index(1)).rows(nc.index(9), 1)));
 
   // Masks: keys on either axis, from and to either memory.
   for (auto i : nc.range(2)) {

@@ -19,7 +19,7 @@ enum class Helper {
   transpose,
   load_transposed,
   store_transposed,
-  store_psum,
+  in_sbuf,
   select_to_psum,
   row_statistics
 };
@@ -112,12 +112,12 @@ constexpr std::string_view source_of(Helper h) {
         nisa.tensor_copy(dst=block, src=turned, engine=nisa.engine.vector)
         nisa.dma_copy(dst=dst[nl.ds(begin, rows), :], src=block, dge_mode=dge_mode)
 )py";
-    case Helper::store_psum:
-      return R"py(def store_psum(dst, src, dge_mode=nisa.dge_mode.unknown):
-    """dst in HBM = src in PSUM, through SBUF."""
-    block = nl.ndarray(src.shape, dtype=dst.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=block, src=src, engine=nisa.engine.vector)
-    nisa.dma_copy(dst=dst, src=block, dge_mode=dge_mode)
+    case Helper::in_sbuf:
+      return R"py(def in_sbuf(src):
+    """A copy of a tile in PSUM, where neither DMA nor the tensor engine reads."""
+    tile = nl.ndarray(src.shape, dtype=src.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=tile, src=src, engine=nisa.engine.vector)
+    return tile
 )py";
     case Helper::select_to_psum:
       return R"py(def select_to_psum(dst, src, step, offset, channel_multiplier, value):

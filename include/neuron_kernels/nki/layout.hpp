@@ -15,7 +15,6 @@ class Lines {
  public:
   void indent() { margin_ += 4; }
   void dedent() { margin_ -= 4; }
-  std::size_t margin() const { return margin_; }
   const std::string& text_so_far() const { return out_; }
 
   void line(const std::string& s) { out_ += s.empty() ? "\n" : std::string(margin_, ' ') + s + "\n"; }

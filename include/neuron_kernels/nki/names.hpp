@@ -19,7 +19,7 @@ inline bool is_reserved(std::string_view word) {
       " False None True and as assert async await break class continue def del elif else except finally for "
       "from global if import in is lambda nonlocal not or pass raise return try while with yield abs max min "
       "print range zip _ nki nisa nl np bfloat16 reference simulated rng want got w g worst tile_list "
-      "placed_list part_of_bank part_list column transpose load_transposed store_transposed store_psum "
+      "placed_list part_of_bank part_list column transpose load_transposed store_transposed in_sbuf "
       "select_to_psum row_statistics ";
   return words.find(" " + std::string(word) + " ") != words.npos;
 }

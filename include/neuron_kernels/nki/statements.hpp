@@ -253,18 +253,15 @@ class Statements {
   }
 
   void store(const Op& op) {
-    const std::string dst = "dst=" + operands_.hbm(op.hbm), src = "src=" + tile(op.a);
+    const bool psum = operands_.in_psum(op.a);
+    if (psum) helpers_.use(Helper::in_sbuf);
+    const std::string dst = "dst=" + operands_.hbm(op.hbm),
+                      src = "src=" + (psum ? "in_sbuf(" + tile(op.a) + ")" : tile(op.a)),
+                      what = operands_.name(op.hbm) + " = " + name(op.a) + "^T";
     const bool turns = (op.code == OpCode::store_transposed) != op.hbm.transposed;
-    if (turns && (op.a.p == 1 || op.a.f == 1) && !operands_.in_psum(op.a)) {
-      return isa("dma_copy", by({dst + ".permute((1, 0))", src}, op),
-                 operands_.name(op.hbm) + " = " + name(op.a) + "^T");
-    }
-    if (turns) {
-      return helper(Helper::store_transposed, "store_transposed", by({dst, src}, op),
-                    operands_.name(op.hbm) + " = " + name(op.a) + "^T");
-    }
-    if (operands_.in_psum(op.a)) return helper(Helper::store_psum, "store_psum", by({dst, src}, op), "");
-    isa("dma_copy", by({dst, src}, op));
+    if (!turns) return isa("dma_copy", by({dst, src}, op));
+    if (op.a.p == 1 || op.a.f == 1) return isa("dma_copy", by({dst + ".permute((1, 0))", src}, op), what);
+    helper(Helper::store_transposed, "store_transposed", by({dst, src}, op), what);
   }
 
   void transpose(const Op& op) {
