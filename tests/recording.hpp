@@ -140,6 +140,7 @@ void every_op(T& nc, const typename T::Hbm& x, const typename T::Hbm& y) {
     nc.store(y.at(b).rows(8 - b * 4, 4).cols(nc.index(0), 4), flat, {.dge = nk::Dge::none});
     nc.copy(flat.every(2, b), banks[b].every(2, 1 - b));
     nc.reduce(flat.free(nc.index(1), 2), Alu::add, banks[b], {.blocks = 2});
+    nc.activate(flat, Act::square, banks[b], {.interleave = 2});
     nc.causal_select(flat, flat, nc.index(1), b, 3.f, {.keys = nk::KeyAxis::partition});
     nc.store(y.at(b).rows(8 - b * 4, 4).cols(nc.index(4), 4), flat);
   }

@@ -156,6 +156,27 @@ TEST_CASE("every: the tensor engine writes and reads such parts") {
   }
 }
 
+TEST_CASE("activate: blocks that take turns") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int n : {1, 2, 3, 12}) {
+      on_host(
+          "activate", dtype, {5, 12}, {5, 12},
+          [&](Host& nc, const Host::Hbm& x, const Host::Hbm& y, const Host::Hbm&) {
+            auto dst = nc.sbuf("dst", 5, 12, dtype);
+            nc.activate(dst, Act::identity, nc.load("x", x), {.interleave = n});
+            nc.store(y, dst);
+          },
+          [&](const Matrix& x, const Matrix& y, const Tensor&) {
+            for (int i = 0; i < 5; ++i) {
+              for (int b = 0; b < n; ++b) {
+                for (int j = 0; j < 12 / n; ++j) CHECK(y(i, j * n + b) == x(i, b * (12 / n) + j));
+              }
+            }
+          });
+    }
+  }
+}
+
 TEST_CASE("reduce: groups of neighbours in several blocks") {
   for (const Alu op : {Alu::max, Alu::min, Alu::add}) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -249,6 +270,12 @@ TEST_CASE("chip ops: what both targets reject") {
            "a transpose reads SBUF");
   rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(2, 1); }, "it must divide 3");
   rejected([](auto& nc) { (void)nc.sbuf("s", 4, 3, DType::f32).every(0, 0); }, "it must divide 3");
+  rejected(
+      [](auto& nc) {
+        auto t = nc.sbuf("t", 4, 3, DType::f32);
+        nc.activate(t, Act::exp, t, {.interleave = 2});
+      },
+      "interleave 2 of t [4, 3] f32 in SBUF; it must divide 3");
   rejected(
       [](auto& nc) {
         nc.reduce(nc.sbuf("d", 4, 2, DType::f32), Alu::add, nc.sbuf("s", 4, 6, DType::f32), {.blocks = 2});

@@ -73,7 +73,8 @@ template <class Tile>
 struct ActivateOptions {
   Operand<Tile> scale = 1.f;
   Operand<Tile> bias = 0.f;
-  Tile row_sum{};  // [p, 1] f32, written; none if not given
+  Tile row_sum{};      // [p, 1] f32, written; none if not given
+  int interleave = 1;  // blocks of src, one after another, whose elements take turns in dst
 };
 
 // Types of a Target T
@@ -145,9 +146,10 @@ struct ActivateOptions {
 //                                        (a op0 k0)[i, j] before rounding; op1: add, max, min
 //   scalar_tensor_tensor(dst, a, op0, k, op1, b)                                  nisa.scalar_tensor_tensor
 //                                        dst = (a op0 k) op1 b
-//   activate(dst, f, src, {.scale, .bias, .row_sum})                              nisa.activation
+//   activate(dst, f, src, {.scale, .bias, .row_sum, .interleave})                 nisa.activation
 //                                        dst = f(src * scale + bias);
-//                                        row_sum[i, 0] = sum over j of f(...)[i, j] before rounding
+//                                        row_sum[i, 0] = sum over j of f(...)[i, j] before rounding;
+//                                        interleave n: f(...)[i, b * (f / n) + j] goes to dst[i, j * n + b]
 //   reciprocal(dst, src)                 dst = 1 / src                            nisa.reciprocal
 //   scan(dst, a, op0, initial, op1, b)   dst[i, j] = (a[i, j] op0 r) op1 b[i, j], nisa.tensor_tensor_scan
 //                                        r = dst[i, j - 1] before rounding, initial for j = 0

@@ -125,6 +125,15 @@ inline void reduce(const TileInfo& dst, Alu op, const TileInfo& src, const Reduc
   }
 }
 
+/// activate: n blocks of src take turns in dst.
+inline void interleave(const TileInfo& src, int n, bool sums, const Where& where) {
+  if (n < 1 || src.f % n != 0 || (n > 1 && sums)) {
+    tile_error(where, "activate",
+               text("interleave ", n, " of ", describe(src), sums ? " with row_sum" : "", "; it must divide ",
+                    src.f, ", the free size, and goes without row_sum"));
+  }
+}
+
 /// dst = src^T of src's dtype.
 inline void transpose(const TileInfo& dst, const TileInfo& src, const Where& where) {
   writable(dst, "transpose", where);

@@ -134,6 +134,14 @@ class Engines : public RowLoops {
     check_scalar("activate", dst, src, o.scale, where);
     check_scalar("activate", dst, src, o.bias, where);
     if (o.row_sum) tile_rules::column_of(o.row_sum, src, "activate", where);
+    tile_rules::interleave(src, o.interleave, static_cast<bool>(o.row_sum), where);
+    if (o.interleave > 1) {
+      const int n = src.f() / o.interleave;
+      for (int b = 0; b < o.interleave; ++b)
+        activate(dst.every(o.interleave, b), f, src.free(b * n, n), {.scale = o.scale, .bias = o.bias},
+                 where);
+      return;
+    }
     if (src.f() == 1 && !o.row_sum && (o.scale.is_tile() || o.bias.is_tile())) {
       const Arena::Mark mark = arena_.mark();
       const Tile t = scratch_like(src);

@@ -95,8 +95,11 @@ void shared_shift_attention_kernel(T& nc, const SharedShiftArgs<T>& a, const Sha
             for (auto t : nc.tiles(size, blocking.rows))
               nc.tensor_tensor(column(l, t), column(l, t), Alu::add, column(sums, t));
           };
-          const auto exponential = [&](const auto& p, const auto& s) {  // P^T = e^(scale S^T - shift)
-            nc.activate(p, Act::exp, s, {.scale = a.scale, .bias = bias.partitions(nc.index(0), s.p())});
+          const auto exponential = [&](const auto& p, const auto& s,
+                                       int tiles_beside) {  // P^T = e^(scale S^T - shift)
+            nc.activate(
+                p, Act::exp, s,
+                {.scale = a.scale, .bias = bias.partitions(nc.index(0), s.p()), .interleave = tiles_beside});
           };
           const auto mask = [&](const auto& p, const auto& tile) {  // 0 where the key comes after the query
             nc.causal_select(p, p, q_begin + offset, tile * blocking.kv, 0.f, {.keys = KeyAxis::partition});
@@ -109,8 +112,9 @@ void shared_shift_attention_kernel(T& nc, const SharedShiftArgs<T>& a, const Sha
           const auto pair = [&](const auto& j, const auto& first_masked) {
             const auto p = group_of(j).free(j % half * (2 * size), 2 * size);
             auto s = nc.psum("s", blocking.kv, 2 * size);
-            for (int one : {0, 1}) nc.matmul(s.every(2, nc.index(one)), kT[keys + j * 2 + one], qT);
-            exponential(p, s);
+            for (int one : {0, 1})
+              nc.matmul(s.free(nc.index(one * size), size), kT[keys + j * 2 + one], qT);  // a bank each
+            exponential(p, s, 2);
             for (auto masked : nc.range(max(j, first_masked), j + 1)) {  // once, or not at all
               for (int one : {0, 1}) mask(p.every(2, nc.index(one)), masked * 2 + one);
             }
@@ -125,7 +129,7 @@ void shared_shift_attention_kernel(T& nc, const SharedShiftArgs<T>& a, const Sha
             auto s = nc.psum("s", n, size);
             auto p = nc.sbuf("p", n, size, dtype);
             nc.matmul(s, kT[at], qT);
-            exponential(p, s);
+            exponential(p, s, 1);
             if (masked) mask(p, j);
             nc.matmul(oT, v[at], p, {.accumulate = j > 0});
             add_sums(p);

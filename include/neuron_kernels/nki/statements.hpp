@@ -321,6 +321,11 @@ class Statements {
     const bool scaled = op.k0.tile.given() || op.k0.value != 1.f;
     const bool biased = op.k1.tile.given() || op.k1.value != 0.f;
     Arguments arguments = {"dst=" + tile(op.dst), "op=" + op_of(op.act), "data=" + tile(op.a)};
+    if (op.blocks != 1) {  // blocks of data take turns in dst
+      const int n = op.a.f / op.blocks;
+      arguments[0] += text(".reshape_dim(1, (", n, ", ", op.blocks, ")).permute((0, 2, 1))");
+      arguments[2] += text(".reshape_dim(1, (", op.blocks, ", ", n, "))");
+    }
     std::string what = name(op.a);
     if (scaled)
       arguments.push_back("scale=" + scalar(op.k0)), what = operands_.scalar_name(op.k0) + " * " + what;

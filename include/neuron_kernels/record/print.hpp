@@ -188,6 +188,7 @@ class Printer {
         if (op.k0.tile.given() || op.k0.value != 1.f) rest += ", scale=" + scalar(op.k0);
         if (op.k1.tile.given() || op.k1.value != 0.f) rest += ", bias=" + scalar(op.k1);
         if (op.column.given()) rest += ", row_sum=" + tile(op.column);
+        if (op.blocks != 1) rest += ", interleave=" + text(op.blocks);
         return call(rest);
       }
       case OpCode::causal_mask:

@@ -228,7 +228,7 @@ struct Op {
   Condition accumulate{};           // matmul
   ExprId query = none, key = none;  // causal_*
   KeyAxis keys = KeyAxis::free;     // causal_select
-  int blocks = 1;                   // reduce
+  int blocks = 1;                   // reduce; activate: interleave
   int reads = 1;                    // load*
   Dge dge = Dge::automatic;         // load*, store*
   Engine engine = Engine::automatic;

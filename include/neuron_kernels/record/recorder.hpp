@@ -232,6 +232,7 @@ class Recorder : public record::Appender {
     tile_rules::elementwise("activate", dst, src, where);
     check("activate", options.scale, src, where);
     check("activate", options.bias, src, where);
+    tile_rules::interleave(src, options.interleave, static_cast<bool>(options.row_sum), where);
     if (options.row_sum) {
       check("activate", options.row_sum, where);
       tile_rules::writable(options.row_sum, "activate", where);
@@ -242,6 +243,7 @@ class Recorder : public record::Appender {
     op.k0 = use(options.scale);
     op.k1 = use(options.bias);
     if (options.row_sum) op.column = options.row_sum.use();
+    op.blocks = options.interleave;
   }
   void reciprocal(const Tile& dst, const Tile& src, const Where& where = Where::current()) {
     check("reciprocal", dst, src, where);

@@ -246,6 +246,7 @@ class Replay {
         const HeldScalar scale = scalar(op.k0), bias = scalar(op.k1);
         ActivateOptions<Tile> o{.scale = scale.operand(), .bias = bias.operand()};
         if (op.column.given()) o.row_sum = tile(op.column);
+        o.interleave = op.blocks;
         nc_.activate(tile(op.dst), op.act, tile(op.a), o);
         return;
       }
