@@ -89,7 +89,11 @@ std::string markdown(const std::vector<Line>& lines) {
          "issue on trn1 is 66\n"
          "cycles (84 before), the allocator lets loops that follow one another share space only where they "
          "have to, and the\n"
-         "first tile of a scan takes its initial value as a number.\n";
+         "first tile of a scan takes its initial value as a number. Since then no parameter of these rows "
+         "and no program was\n"
+         "changed; the simulator was: transfers take what is free of the DMA engines in pieces, where one "
+         "that waited used to\n"
+         "keep others from them, and engines that share a port take turns in the order of time.\n";
   const std::map<std::string, std::string> about = {
       {"calibration",
        "Rows that fix parameters. Goal: 2 % each; the sweep of mamba v3 a median of 5 % and 9 % at most."},

@@ -227,6 +227,7 @@ struct Timing {
   double dma_transpose_rate = 0;  // share of the rate from HBM; within SBUF dma_transpose_sbuf_rate; 0: none
   double dma_transpose_sbuf_rate = 0;
   bool shared_ports = false;  // vector and gpsimd exclude each other on SBUF, vector and scalar on PSUM
+  bool shared_bus = false;    // vector in its 2x and 4x modes and gpsimd exclude each other
   double launch_ns = 0;       // what a latency measured from outside adds to the time on the device
 };
 
@@ -236,7 +237,9 @@ struct Timing {
 // profiles; scalar tail: chain of 1-element ACTIVATEs at 264 cycles (nki_perf_guide, fig. 16). DMA start and end:
 // nki-dma-bandwidth-guide, example 2; row cost: its measured transfers; 608 ns per DMA of software descriptors and 8 to
 // 50 ns of ready ones: kernel-optimization.rst, tiled matmul, and the guide's profile. Calibrated on published rows
-// (docs/fidelity.md): the tensor engine's issue cycles, trn1's rate of 2-byte rows. trn3: as trn2 where nothing is said.
+// (docs/fidelity.md): the tensor engine's issue cycles, trn1's rate of 2-byte rows. Ports, f32 transposes at twice the
+// rate of a matmul, and the bus, which the hardware arbitrates at a cost that is not said: {trainium_inferentia2,
+// trainium2}_arch.rst. trn3: as trn2 where nothing is said.
 inline constexpr Timing trn1_timing{
     .tensor_issue_cycles = 66,
     .vector_issue_cycles = 20,
@@ -271,7 +274,7 @@ inline constexpr Timing trn2_timing{
     .gpsimd_tail_cycles = 60,
     .semaphore_ns = 50,
     .f32_instructions = 2,
-    .f32_transpose_passes = 1,
+    .f32_transpose_passes = 2,
     .warm_up_ns = 3000,
     .dma_row_bytes = 150,
     .dma_start_ns = 1000,
@@ -282,6 +285,7 @@ inline constexpr Timing trn2_timing{
     .software_dge = true,
     .dma_transpose_rate = 0.9,
     .dma_transpose_sbuf_rate = 0.5,
+    .shared_bus = true,
     .launch_ns = 20000,
 };
 

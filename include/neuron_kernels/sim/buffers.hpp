@@ -83,9 +83,9 @@ class Buffers {
   void ready_to_write(const Touch& t, const Walk& walk, Engine engine, Moment& moment) const {
     each(t, walk, [&](const Block& b) {
       for (std::size_t e = 0; e < b.read.size(); ++e) {
+        if (static_cast<Engine>(e) == engine && engine != Engine::dma) continue;
         if (b.read[e] > 0) moment.later(seen_by(engine, e, b.read[e]), static_cast<Engine>(e), true);
-        if (static_cast<Engine>(e) != engine && b.written[e] > 0)
-          moment.later(seen_by(engine, e, b.written[e]), static_cast<Engine>(e), true);
+        if (b.written[e] > 0) moment.later(seen_by(engine, e, b.written[e]), static_cast<Engine>(e), true);
       }
     });
   }
@@ -159,13 +159,15 @@ class Buffers {
   template <class Self, class F>
   static void each_of(Self& self, const Touch& t, const Walk& walk, const F& f) {
     const Tile& tile = record::nth(self.tiles_, t.tile);
-    std::int64_t first = tile.base + (tile.first + walk.at(t.element)) % tile.buffers * tile.blocks;
+    std::int64_t buffer = (tile.first + walk.at(t.element)) % tile.buffers;
+    if (buffer < 0) buffer += tile.buffers;  // of a Program that the checker would refuse
+    std::int64_t first = tile.base + buffer * tile.blocks;
     int n = tile.blocks;
     if (n > 1 && t.free != record::none) {
-      const std::int64_t begin = walk.at(t.free) / t.step * t.step, from = begin / tile.granule;
-      const std::int64_t last =
-          std::min<std::int64_t>((begin + t.free_span - 1) / tile.granule, tile.blocks - 1);
-      n = static_cast<int>(last - from) + 1;
+      const std::int64_t begin = walk.at(t.free) / t.step * t.step, last = tile.blocks - 1,
+                         from = std::clamp<std::int64_t>(begin / tile.granule, 0, last),
+                         to = std::clamp<std::int64_t>((begin + t.free_span - 1) / tile.granule, from, last);
+      n = static_cast<int>(to - from) + 1;
       first += from;
     }
     for (int i = 0; i < n; ++i) f(record::nth(self.blocks_, first + i));

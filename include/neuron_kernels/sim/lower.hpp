@@ -22,13 +22,18 @@ struct Touch {
   record::ExprId element = record::none, free = record::none;
   int free_span = 0;  // free elements from `free` on, of which every `step`-th is meant
   int step = 1;
+  bool fresh = false;  // written: of a hidden tile, the next buffer
+  Touch in_next_buffer() const {
+    Touch t = *this;
+    t.fresh = true;
+    return t;
+  }
 };
 
 struct Instruction {
   Engine engine = Engine::automatic;
-  bool accumulates = false;  // matmul: does not wait for what it adds to
-  double cycles = 0;         // of the engine; tensor: all passes
-  int passes = 1;            // instructions that the tensor engine issues for it
+  double cycles = 0;  // of the engine; tensor: all passes
+  int passes = 1;     // instructions that the tensor engine issues for it
   // Transfers: rows of row_bytes each.
   std::int64_t rows = 0, row_bytes = 0;
   bool two_byte = false, is_store = false, in_sbuf = false;
@@ -37,6 +42,7 @@ struct Instruction {
   int queue = 0;  // transfers of one tensor and direction follow each other
   double flops = 0;
   bool uses_psum = false, uses_sbuf = false;
+  bool fast = false;  // vector: in a 2x or 4x mode, which takes the bus that GpSimd uses too
   std::array<Touch, 5> reads{};
   std::array<Touch, 2> writes{};
   int read_count = 0, write_count = 0;
@@ -81,8 +87,8 @@ class Lowering {
         return matmul(op);
       case OpCode::transposed: {  // through PSUM
         const Touch bank = hidden(Space::psum, op.dst.f * size_of(dtype(op.dst)));
-        tensor_transpose(op.a.p, op.a.f, dtype(op.a), touch(op.a), bank);
-        engine_pass(Engine::vector, op.dst.f, {bank}, {touch(op.dst)});
+        tensor_transpose(op.a.p, op.a.f, dtype(op.a), touch(op.a), bank.in_next_buffer());
+        out_of_bank(op.dst.f, dtype(op.dst), bank, touch(op.dst));
         return;
       }
       case OpCode::transpose:
@@ -111,7 +117,6 @@ class Lowering {
     one.cycles = pass * passes;
     one.passes = type == DType::f32 ? timing_.f32_instructions : 1;
     one.flops = 2.0 * op.a.p * op.a.f * op.b.f;
-    one.accumulates = op.accumulate.op != record::Compare::never;
     read(one, op.a), read(one, op.b);
     write(one, op.dst);
   }
@@ -123,12 +128,19 @@ class Lowering {
     read(one, from), write(one, to);
   }
 
+  /// What the tensor engine transposed is in its own dtype from trn2 on, which the vector engine reads at twice the rate.
+  void out_of_bank(int n, DType type, const Touch& bank, const Touch& to) {
+    const bool fast = fast_modes() && type != DType::f32;
+    engine_pass(Engine::vector, fast ? 0.5 * n : n, {bank}, {to});
+    into_->back().fast = fast;
+  }
+
   void transpose(const Op& op) {
     switch (record::engine_of(program_, op)) {
       case Engine::tensor:
         return tensor_transpose(op.a.p, op.a.f, dtype(op.a), touch(op.a), touch(op.dst));
       case Engine::dma: {
-        Instruction& one = dma(op.a.p, std::int64_t{op.a.f} * size_of(dtype(op.a)), dtype(op.a), Dge::none);
+        Instruction& one = dma(op.a.p, op.a.f, size_of(dtype(op.a)), Dge::none);
         one.in_sbuf = true;
         one.rate = timing_.dma_transpose_sbuf_rate > 0 ? timing_.dma_transpose_sbuf_rate : 0.5;
         read(one, op.a), write(one, op.dst);
@@ -143,8 +155,8 @@ class Lowering {
     const Touch parts = hidden(Space::sbuf, 24 * ceil_of(op.a.f, limits_.bn_stats_fmax));
     int pieces = 0;
     for (int at = 0; at < op.a.f; at += limits_.bn_stats_fmax, ++pieces) {
-      Touch part = touch(op.a);
-      engine_pass(Engine::vector, std::min(limits_.bn_stats_fmax, op.a.f - at), {part}, {parts});
+      engine_pass(Engine::vector, std::min(limits_.bn_stats_fmax, op.a.f - at), {touch(op.a)},
+                  {pieces == 0 ? parts.in_next_buffer() : parts});
     }
     engine_pass(Engine::vector, 13.0 * 6 * pieces / 3, {parts}, {touch(op.dst)});
   }
@@ -165,15 +177,23 @@ class Lowering {
       case OpCode::copy:
       case OpCode::tensor_scalar:
       case OpCode::tensor_scalar_pair:
-        if (engine == Engine::vector && fast_modes() && all_narrow)
+        if (engine == Engine::vector && fast_modes() && all_narrow) {
           cycles = psum || !dense(op) ? 0.5 * n : 0.25 * n;
+          one.fast = true;
+        }
+        if (engine == Engine::scalar && limits_.scalar.elements_16bit > limits_.scalar.elements && all_narrow)
+          cycles = 0.5 * n;
         break;
       case OpCode::reduce:
         if (all_narrow && op.op0 != Alu::min) cycles = 0.5 * n;
         break;
       case OpCode::tensor_tensor: {
         const bool mixed = is_psum(op.a) != is_psum(op.b);
-        if (engine == Engine::vector && !mixed && !(all_narrow && !psum)) cycles = 2.0 * n;
+        const bool short_form = all_narrow && !psum &&
+                                (fast_modes() || (dense(op) && op.op0 != Alu::max &&
+                                                  op.op0 != Alu::min));  // trn1: contiguous, + - *
+        if (engine == Engine::vector && !mixed && !short_form) cycles = 2.0 * n;
+        one.fast = engine == Engine::vector && !mixed && short_form && fast_modes();
         break;
       }
       case OpCode::scalar_tensor_tensor: {
@@ -183,7 +203,7 @@ class Lowering {
         break;
       }
       case OpCode::tensor_scalar_reduce:
-        cycles = n + 64.0;
+        cycles = std::max(64, n) + 64.0;
         break;
       case OpCode::scan:
         cycles = 2.0 * n;
@@ -192,7 +212,7 @@ class Lowering {
         cycles = 8.0 * n;
         break;
       case OpCode::activate:
-        if (op.column.given()) cycles = n + 64.0;
+        if (op.column.given()) cycles = std::max(64, n) + 64.0;
         break;
       default:
         break;
@@ -209,22 +229,22 @@ class Lowering {
   void transfer(const Op& op) {
     const bool stores = op.code == OpCode::store || op.code == OpCode::store_transposed;
     const TileSlice& tile = stores ? op.a : op.dst;
-    const DType type = dtype(tile);
-    const int bytes = size_of(record::nth(program_.tensors, op.hbm.tensor).dtype);
+    const DType type = record::nth(program_.tensors, op.hbm.tensor).dtype;
+    const int bytes = size_of(type);
     // A tensor read or written through transposed() has its rows along the tile's free dimension turned.
     const bool turned = op.hbm.transposed !=
                         (op.code == OpCode::load_transposed || op.code == OpCode::load_transposed_element ||
                          op.code == OpCode::store_transposed);
     Instruction* one = nullptr;
     if (!turned) {
-      one = &dma(tile.p, std::int64_t{tile.f} * bytes, type, op.dge);
+      one = &dma(tile.p, tile.f, bytes, op.dge);
       stores ? read(*one, tile) : write(*one, tile);
     } else if (!stores && type != DType::f32 && timing_.dma_transpose_rate > 0) {
-      one = &dma(tile.f, std::int64_t{tile.p} * bytes, type, op.dge);
+      one = &dma(tile.f, tile.p, bytes, op.dge);
       one->rate = timing_.dma_transpose_rate;
       write(*one, tile);
     } else if (tile.f == 1 || tile.p == 1) {  // a row or column: elements one by one
-      one = &dma(std::int64_t{tile.p} * tile.f, bytes, type, op.dge);
+      one = &dma(std::int64_t{tile.p} * tile.f, 1, bytes, op.dge);
       stores ? read(*one, tile) : write(*one, tile);
     } else {
       one = &through_tensor_engine(op, tile, stores, bytes);
@@ -242,26 +262,26 @@ class Lowering {
     const Touch bank = hidden(Space::psum, std::min(tile.p, block) * size_of(type));
     const Touch from = stores ? touch(tile) : flat, to = stores ? flat : touch(tile);
     const auto move = [&] {
-      Instruction& one = dma(tile.f, std::int64_t{tile.p} * bytes, type, op.dge);
-      stores ? read(one, flat) : write(one, flat);
+      Instruction& one = dma(tile.f, tile.p, bytes, op.dge);
+      stores ? read(one, flat) : write(one, flat.in_next_buffer());
     };
     const std::size_t first = into_->size();
     if (!stores) move();
     for (int f = 0; f < tile.f; f += block) {
       const int p = stores ? tile.p : std::min(block, tile.f - f),
                 n = stores ? std::min(block, tile.f - f) : tile.p;
-      tensor_transpose(p, n, type, from, bank);
-      engine_pass(Engine::vector, p, {bank}, {to});
+      tensor_transpose(p, n, type, from, bank.in_next_buffer());
+      out_of_bank(p, type, bank, stores && f == 0 ? to.in_next_buffer() : to);
     }
     if (stores) move();
     return stores ? into_->back() : (*into_)[first];
   }
 
-  Instruction& dma(std::int64_t rows, std::int64_t row_bytes, DType type, Dge dge) {
+  Instruction& dma(std::int64_t rows, std::int64_t row_elements, int element_bytes, Dge dge) {
     Instruction& one = add(Engine::dma);
     one.rows = rows;
-    one.row_bytes = row_bytes;
-    one.two_byte = type != DType::f32;
+    one.row_bytes = row_elements * element_bytes;
+    one.two_byte = element_bytes == 2;
     one.dge = dge;
     return one;
   }
@@ -312,7 +332,9 @@ class Lowering {
   DType dtype(const TileSlice& t) const { return record::dtype_of(program_, t); }
   bool is_psum(const TileSlice& t) const { return record::space_of(program_, t) == Space::psum; }
   bool fast_modes() const { return limits_.vector.elements_16bit > limits_.vector.elements; }
-  bool dense(const Op& op) const { return op.dst.step == 1 && (!op.a.given() || op.a.step == 1); }
+  static bool dense(const Op& op) {
+    return op.dst.step == 1 && (!op.a.given() || op.a.step == 1) && (!op.b.given() || op.b.step == 1);
+  }
   bool slow_stride(const Op& op) const {
     for (const TileSlice* t : {&op.dst, &op.a, &op.b}) {
       if (t->given() && t->step > 1 && t->step * size_of(dtype(*t)) > limits_.fast_stride_bytes) return true;

@@ -27,7 +27,8 @@ inline std::string duration(double ns) {
   return ns < 1e6 ? number(ns / 1e3, "%.1f us") : number(ns / 1e6, "%.3f ms");
 }
 
-/// The most that lies in SBUF and PSUM at once, per partition; 0 without places (record/allocate.hpp).
+/// The most that lies in SBUF and PSUM at once, per partition. Tiles that have no place (record/allocate.hpp) count as
+/// if all of them were there at once.
 struct MemoryUse {
   std::int64_t sbuf_bytes = 0, psum_bytes = 0;
 };
@@ -36,6 +37,11 @@ inline MemoryUse memory_use(const Program& program) {
   for (const record::TileDecl& t : program.tiles) {
     std::int64_t& most = t.space == Space::psum ? use.psum_bytes : use.sbuf_bytes;
     most = std::max(most, t.placed.offset + std::int64_t{t.placed.stride} * t.placed.buffers);
+  }
+  for (const record::TileDecl& t : program.tiles) {
+    if (t.placed.buffers > 0 && t.placed.stride > 0) continue;
+    const std::int64_t tiles = std::max<std::int64_t>({t.count, t.placed.buffers, 1});
+    (t.space == Space::psum ? use.psum_bytes : use.sbuf_bytes) += tiles * t.f * size_of(t.dtype);
   }
   return use;
 }
@@ -76,6 +82,7 @@ inline std::vector<Place> costliest(const Report& r, const Program& program, Eng
 struct Bottleneck {
   Engine engine = Engine::automatic, waits_for = Engine::automatic;
   bool for_buffer = false;
+  bool for_port = false, for_issue = false;
   double active = 0, waiting = 0;  // shares of the latency
 };
 inline Bottleneck bottleneck(const Report& r) {
@@ -85,10 +92,12 @@ inline Bottleneck bottleneck(const Report& r) {
   const Waits& waits = r.waits[static_cast<std::size_t>(b.engine)];
   double most = waits.buffer;
   b.for_buffer = most > 0;
+  if (waits.port > most) most = waits.port, b.for_port = true, b.for_buffer = false;
   for (const Engine e : all_engines) {
     const double ns = waits.data[static_cast<std::size_t>(e)];
-    if (ns > most) most = ns, b.waits_for = e, b.for_buffer = false;
+    if (ns > most) most = ns, b.waits_for = e, b.for_buffer = b.for_port = false;
   }
+  b.for_issue = r.issue_ns > r.busy(b.engine);
   b.waiting = r.latency_ns > 0 ? most / r.latency_ns : 0;
   return b;
 }
@@ -97,6 +106,11 @@ inline Bottleneck bottleneck(const Report& r) {
 inline std::string critical_path(const Report& r, const Program& program) {
   const Bottleneck b = bottleneck(r);
   if (b.engine == Engine::automatic || r.instructions == 0) return "Nothing is executed.";
+  if (b.for_issue)
+    return text("Bound by the issue of transfers: descriptors are written ",
+                number(100 * r.issue_ns / r.latency_ns), " % of the time, the busiest engine, ",
+                name_of(b.engine), ", is active ", number(100 * b.active),
+                " %. Move more bytes with each transfer, or have descriptors ready in HBM (Dge::none).");
   std::string s = text(name_of(b.engine), "-bound: the ", name_of(b.engine), " engine is active ",
                        number(100 * b.active), " % of the time");
   const std::vector<Place> places = costliest(r, program, b.engine);
@@ -118,9 +132,17 @@ inline std::string critical_path(const Report& r, const Program& program) {
                "same tile.";
     }
   }
+  if (b.waiting == 0)
+    return s + "It does not wait: it is idle before its first and after its last instruction.";
+  if (b.for_port)
+    return s + text("It waits for another engine at the same port of SBUF or PSUM ", number(100 * b.waiting),
+                    " % of the time: move work between the vector, scalar and gpsimd engines.");
   if (b.for_buffer)
     return s + text("It waits for a buffer to be free ", number(100 * b.waiting),
                     " % of the time: smaller tiles leave room for more buffers.");
+  if (b.engine == Engine::dma && b.waits_for == Engine::dma)
+    return s + text("Transfers wait for their issue and start ", number(100 * b.waiting),
+                    " % of the time: issue them earlier (more buffers), and make them larger.");
   if (b.waits_for == Engine::dma)
     return s + text("It waits for transfers ", number(100 * b.waiting),
                     " % of the time: load earlier (more buffers), in longer rows, or less often.");
@@ -143,19 +165,22 @@ inline std::string to_text(const Report& r, const Program& program, const Limits
   s += text("memory      SBUF ", memory.sbuf_bytes, " of ", limits.sbuf_usable_bytes,
             " bytes per partition, PSUM ", memory.psum_bytes, " of ",
             limits.psum_banks * limits.psum_bank_bytes, "\n\n");
-  s += "engine   active %   waits for data of                                    for a buffer\n";
+  s += "engine   active %   waits for data of                               for a buffer %  a port %   done "
+       "%\n";
   for (const Engine e : all_engines) {
     const Waits& waits = r.waits[static_cast<std::size_t>(e)];
     std::string data;
     for (const Engine of : all_engines) {
       const double share =
           r.latency_ns > 0 ? 100 * waits.data[static_cast<std::size_t>(of)] / r.latency_ns : 0;
-      if (share >= 0.05) data += text(data.empty() ? "" : ", ", name_of(of), " ", number(share), " %");
+      const char* name = e == Engine::dma && of == Engine::dma ? "issue" : name_of(of);
+      if (share >= 0.05) data += text(data.empty() ? "" : ", ", name, " ", number(share), " %");
     }
+    const double percent = r.latency_ns > 0 ? 100 / r.latency_ns : 0;
     char line[160];
-    std::snprintf(line, sizeof line, "%-8s %8.1f   %-52s %10.1f\n", name_of(e), 100 * r.active(e),
-                  data.empty() ? "-" : data.c_str(),
-                  r.latency_ns > 0 ? 100 * waits.buffer / r.latency_ns : 0);
+    std::snprintf(line, sizeof line, "%-8s %8.1f   %-48s %14.1f %9.1f %8.1f\n", name_of(e), 100 * r.active(e),
+                  data.empty() ? "-" : data.c_str(), percent * waits.buffer, percent * waits.port,
+                  percent * r.done_ns(e));
     s += line;
   }
   return s + "\n" + critical_path(r, program) + "\n";
@@ -195,7 +220,9 @@ inline std::string to_json(const Report& r, const Program& program, const Limits
     s += text(e == Engine::tensor ? "" : ", ", "\n  ", quoted(name_of(e)),
               ": {\"active\": ", exact(r.active(e)), ", \"busy_ns\": ", exact(r.busy(e)),
               ", \"instructions\": ", r.instructions_of[at],
-              ", \"waits_for_buffer_ns\": ", exact(r.waits[at].buffer), ", \"waits_for_data_ns\": {");
+              ", \"waits_for_buffer_ns\": ", exact(r.waits[at].buffer),
+              ", \"waits_for_port_ns\": ", exact(r.waits[at].port), ", \"done_ns\": ", exact(r.done_ns(e)),
+              ", \"waits_for_data_ns\": {");
     for (const Engine of : all_engines)
       s += text(of == Engine::tensor ? "" : ", ", quoted(name_of(of)), ": ",
                 exact(r.waits[at].data[static_cast<std::size_t>(of)]));

@@ -17,12 +17,12 @@ class Activity {
   }
   void add(const Event& e) {
     double begin = e.start_ns;
-    const double end = e.start_ns + e.busy_ns;
+    const double end = e.end_ns, weight = end > begin ? e.busy_ns / (end - begin) : 0;
     while (begin < end) {
       const auto column = std::min(static_cast<std::size_t>(begin / width_ns_), columns_ - 1);
       const double next =
           column + 1 == columns_ ? end : std::min(end, static_cast<double>(column + 1) * width_ns_);
-      busy_[static_cast<std::size_t>(e.engine)][column] += std::max(next - begin, 0.0);
+      busy_[static_cast<std::size_t>(e.engine)][column] += weight * std::max(next - begin, 0.0);
       begin = std::max(next, std::nextafter(begin, end));
     }
   }

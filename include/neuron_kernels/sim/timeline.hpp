@@ -13,45 +13,100 @@
 namespace neuron_kernels::inline NEURON_KERNELS_ABI {
 namespace sim {
 
-/// Something that serves one at a time. A later call may be served in a gap before an earlier one.
+struct Span {
+  double begin = 0, end = 0;
+};
+
+/// Something whose time is shared out, such as the DMA engines, which take rows of their queues in turn: whoever is ready
+/// gets the next time that is free, in pieces where others have parts of it. A later call may get time before an earlier
+/// one.
 class Lane {
  public:
-  /// Returns when it starts, at `ready` or later.
-  double reserve(double ready, double duration) {
-    for (Gap& gap : gaps_) {
-      const double start = std::max(gap.begin, ready);
-      if (start + duration > gap.end) continue;
-      if (start - gap.begin > gap.end - start - duration) {
-        gap.end = start;  // keep the larger of what is left
-      } else {
-        gap.begin = start + duration;
-      }
-      return start;
+  /// Takes `duration` of what is free from `ready` on. Returns from when to when.
+  Span reserve(double ready, double duration) {
+    Span taken{-1, ready};
+    auto gap = gaps_.begin() + first_after(ready);
+    if (gap != gaps_.end() && gap->begin < ready) {
+      gap = gaps_.insert(gap, {gap->begin, ready}) + 1;
+      gap->begin = ready;
     }
-    const double start = std::max(ready, end_);
-    if (start > end_) {
-      if (gaps_.size() == most_gaps) gaps_.pop_front();
-      gaps_.push_back({end_, start});
+    auto used = gap;
+    while (used != gaps_.end() && duration > 0) {
+      if (taken.begin < 0) taken.begin = used->begin;
+      const double free = used->end - used->begin;
+      taken.end = used->begin + std::min(free, duration);
+      duration = std::max(0.0, duration - free);
+      used->begin = taken.end;
+      if (used->end - used->begin > least_gap_ns) break;
+      ++used;
     }
-    end_ = start + duration;
-    return start;
+    gaps_.erase(gap, used);
+    if (duration > 0) {
+      const double begin = std::max(ready, end_);
+      if (begin > end_ + least_gap_ns) gaps_.push_back({end_, begin});
+      if (taken.begin < 0) taken.begin = begin;
+      taken.end = end_ = begin + duration;
+    }
+    if (gaps_.size() > most_gaps) gaps_.pop_front();
+    return {taken.begin < 0 ? ready : taken.begin, taken.end};
+  }
+  /// When it would be done with that.
+  double done(double ready, double duration) const {
+    for (auto gap = gaps_.begin() + first_after(ready); gap != gaps_.end(); ++gap) {
+      const double begin = std::max(gap->begin, ready);
+      if (gap->end - begin >= duration) return begin + duration;
+      duration -= gap->end - begin;
+    }
+    return std::max(ready, end_) + duration;
+  }
+  double end() const { return end_; }
+
+ private:
+  std::ptrdiff_t first_after(double t) const {  // gap that ends later
+    return std::upper_bound(gaps_.begin(), gaps_.end(), t,
+                            [](double at, const Span& gap) { return at < gap.end; }) -
+           gaps_.begin();
+  }
+
+  static constexpr std::size_t most_gaps = 256;
+  static constexpr double least_gap_ns = 1e-3;
+  std::deque<Span> gaps_;
+  double end_ = 0;
+};
+
+/// The times at which an engine, whose instructions are in order, held a port; only the last are remembered.
+class PortUse {
+ public:
+  /// When another engine may hold it for `duration`, at `ready` or later.
+  double free_from(double ready, double duration) const {
+    auto span = std::upper_bound(spans_.begin(), spans_.end(), ready,
+                                 [](double t, const Span& s) { return t < s.end; });
+    for (; span != spans_.end() && span->begin < ready + duration; ++span) ready = span->end;
+    return ready;
+  }
+  void add(double begin, double end) {
+    if (!spans_.empty() && begin <= spans_.back().end) {
+      spans_.back().end = end;
+      return;
+    }
+    if (spans_.size() == most_spans) spans_.pop_front();
+    spans_.push_back({begin, end});
   }
 
  private:
-  static constexpr std::size_t most_gaps = 16;
-  struct Gap {
-    double begin, end;
-  };
-  std::deque<Gap> gaps_;
-  double end_ = 0;
+  static constexpr std::size_t most_spans = 1024;
+  std::deque<Span> spans_;
 };
 
 struct Event {
   Engine engine = Engine::automatic;
   int op = 0;  // position in Program::ops
-  double start_ns = 0, busy_ns = 0;
+  double start_ns = 0, end_ns = 0;
+  double busy_ns = 0;    // the time between them, but of dma the share that it had of its engines
   double waited_ns = 0;  // that the engine stood still before it
-  Moment for_what{};     // and for what
+  Moment for_what{};     // and for what; of dma, engine dma: the issue and start of transfers
+  double port_ns = 0;    // that it stood still besides, since another engine used the same port
+  int queue = 0;         // dma: transfers of one queue end before the next one starts
 };
 
 class Timeline {
@@ -65,10 +120,16 @@ class Timeline {
 
   void make(int tile) { buffers_.make(tile); }
   double end_ns() const { return end_; }
+  /// How long the most used writer of descriptors was busy; the two units of the hardware count as one.
+  double issue_ns() const { return *std::max_element(issue_ns_.begin(), issue_ns_.end()); }
 
   /// Puts one instruction of op `op` on its engine.
   Event add(const Instruction& i, int op, const Walk& walk) {
     Moment ready;
+    for (int w = 0; w < i.write_count; ++w) {
+      const Touch& t = i.writes[static_cast<std::size_t>(w)];
+      if (t.fresh) buffers_.make(t.tile);
+    }
     for (int r = 0; r < i.read_count; ++r)
       buffers_.ready_to_read(i.reads[static_cast<std::size_t>(r)], walk, i.engine, ready);
     for (int w = 0; w < i.write_count; ++w)
@@ -103,11 +164,16 @@ class Timeline {
         busy = cost(i.cycles, timing_.gpsimd_issue_cycles, limits_.gpsimd);
         tail = timing_.gpsimd_tail_cycles / limits_.gpsimd.ghz;
     }
-    double start = std::max(free, ready.ns);
-    if (i.engine == Engine::tensor) busy *= warm_up(start, busy);
-    if (timing_.shared_ports) start = at_port(i, start, busy);
-    Event event{
-        .engine = i.engine, .start_ns = start, .busy_ns = busy, .waited_ns = start - free, .for_what = ready};
+    const double can_start = std::max(free, ready.ns);
+    if (i.engine == Engine::tensor) busy *= warm_up(can_start, busy);
+    const double start = at_ports(i, can_start, busy);
+    Event event{.engine = i.engine,
+                .start_ns = start,
+                .end_ns = start + busy,
+                .busy_ns = busy,
+                .waited_ns = can_start - free,
+                .for_what = ready,
+                .port_ns = start - can_start};
     free = start + busy;
     end_ = std::max(end_, free);
     visible_ = free + tail;
@@ -128,34 +194,61 @@ class Timeline {
     return factor;
   }
 
-  double at_port(const Instruction& i, double start, double busy) {
-    if (i.uses_sbuf && (i.engine == Engine::vector || i.engine == Engine::gpsimd))
-      start = sbuf_port_.reserve(start, busy);
-    if (i.uses_psum && (i.engine == Engine::vector || i.engine == Engine::scalar))
-      start = psum_port_.reserve(start, busy);
+  /// When the ports that it needs are all free for as long as it takes.
+  double at_ports(const Instruction& i, double start, double busy) {
+    const bool vector = i.engine == Engine::vector, gpsimd = i.engine == Engine::gpsimd;
+    const bool sbuf = timing_.shared_ports ? i.uses_sbuf && (vector || gpsimd)
+                                           : timing_.shared_bus && (gpsimd || (vector && i.fast));
+    const bool psum = timing_.shared_ports && i.uses_psum && (vector || i.engine == Engine::scalar);
+    if (!sbuf && !psum) return start;
+    for (double last = -1; last != start;) {
+      last = start;
+      if (sbuf) start = sbuf_use_[vector ? 1 : 0].free_from(start, busy);
+      if (psum) start = psum_use_[vector ? 1 : 0].free_from(start, busy);
+    }
+    if (sbuf) sbuf_use_[vector ? 0 : 1].add(start, start + busy);
+    if (psum) psum_use_[vector ? 0 : 1].add(start, start + busy);
     return start;
   }
 
   Event transfer(const Instruction& i, const Moment& ready) {
-    double& queue = record::nth(queues_, i.in_sbuf ? static_cast<int>(queues_.size()) - 1 : i.queue);
-    const bool software = i.dge == Dge::software || (i.dge == Dge::automatic && timing_.software_dge);
-    const double issue = software                 ? timing_.software_dge_ns
-                         : i.dge == Dge::hardware ? timing_.hardware_dge_ns
-                                                  : timing_.dma_issue_ns;
-    const double issued = triggers_.reserve(std::max(queue, ready.ns), issue);
-    queue = issued + issue;
+    const int queue_number = i.in_sbuf ? static_cast<int>(queues_.size()) - 1 : i.queue;
+    double& queue = record::nth(queues_, queue_number);
+    const Dge dge = i.dge != Dge::automatic ? i.dge : timing_.software_dge ? Dge::software : Dge::none;
+    const double issue = dge == Dge::software   ? timing_.software_dge_ns
+                         : dge == Dge::hardware ? timing_.hardware_dge_ns
+                                                : timing_.dma_issue_ns;
+    const double can_issue = std::max(queue, ready.ns);
+    const Span issue_span = writer_of(dge, can_issue, issue).reserve(can_issue, issue);
+    queue = issue_span.end;
+    issue_ns_[static_cast<std::size_t>(dge)] += dge == Dge::hardware ? issue / 2 : issue;
     // Rows are dealt to the engines, eight to each before the next gets any.
     const auto rows = static_cast<double>(i.rows), row_bytes = static_cast<double>(i.row_bytes);
     const double engines = std::min<double>(limits_.dma_engines, std::ceil(rows / 8));
     const double row_ns = i.two_byte && timing_.dma_16bit_gb_per_s > 0
                               ? row_bytes / timing_.dma_16bit_gb_per_s * limits_.dma_engines
                               : (row_bytes + timing_.dma_row_bytes) * dma_ns_per_byte_;
-    const double busy = rows / engines * row_ns / i.rate;
+    const double busy = rows > 0 ? rows / engines * row_ns / i.rate : 0;
     const double occupied = busy * engines / limits_.dma_engines;
-    const double start = dma_.reserve(issued + timing_.dma_start_ns, occupied);
-    visible_ = start + busy + timing_.dma_done_ns;
+    const double can_start = issue_span.begin + timing_.dma_start_ns, idle_since = dma_.end();
+    const Span span = dma_.reserve(can_start, occupied);
+    visible_ = span.end + (busy - occupied) + timing_.dma_done_ns;
     end_ = std::max(end_, visible_);
-    return {.engine = Engine::dma, .start_ns = start, .busy_ns = occupied, .for_what = ready};
+    return {.engine = Engine::dma,
+            .start_ns = span.begin,
+            .end_ns = span.end,
+            .busy_ns = occupied,
+            .waited_ns = dma_.end() > idle_since ? std::max(0.0, can_start - idle_since) : 0,
+            .for_what = ready.ns >= issue_span.begin ? ready : Moment{issue_span.begin, Engine::dma},
+            .queue = queue_number};
+  }
+
+  /// Who writes descriptors: GpSimd's software one transfer after the other, each of the two units of the hardware too;
+  /// for descriptors that lie ready a queue only triggers.
+  /// source: nki/deep-dives/nki-dge.rst
+  Lane& writer_of(Dge dge, double ready, double issue) {
+    if (dge != Dge::hardware) return dge == Dge::software ? software_ : triggers_;
+    return hardware_[hardware_[0].done(ready, issue) <= hardware_[1].done(ready, issue) ? 0 : 1];
   }
 
   const Limits limits_;
@@ -164,7 +257,10 @@ class Timeline {
   Buffers buffers_;
   std::array<double, engine_count> free_{};
   std::vector<double> queues_;  // per tensor and direction, and one within SBUF: when the next may be issued
-  Lane triggers_, dma_, sbuf_port_, psum_port_;
+  Lane triggers_, software_, dma_;
+  std::array<PortUse, 2> sbuf_use_{}, psum_use_{};  // vector; gpsimd of SBUF, scalar of PSUM
+  std::array<Lane, 2> hardware_{};
+  std::array<double, dge_count> issue_ns_{};
   double warm_ns_ = 0, tensor_end_ = 0;
   double visible_ = 0;  // when the engine of the last instruction sees its result
   double end_ = 0;

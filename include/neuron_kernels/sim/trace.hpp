@@ -23,9 +23,15 @@ class Trace {
          << R"({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": )"
          << quoted(program.chip + " core") << "}}";
     for (const Engine e : all_engines) {
-      out_ << ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": " << static_cast<int>(e)
-           << ", \"args\": {\"name\": " << quoted(name_of(e)) << "}}";
+      if (e != Engine::dma) track(static_cast<int>(e), name_of(e));
     }
+    for (std::size_t i = 0; i < program.tensors.size(); ++i) {
+      const record::Tensor& t = program.tensors[i];
+      const int queue = first_queue + 2 * static_cast<int>(i);
+      if (t.read) track(queue, "dma load " + t.name);
+      if (t.written) track(queue + 1, "dma store " + t.name);
+    }
+    track(first_queue + 2 * static_cast<int>(program.tensors.size()), "dma within SBUF");
   }
 
   void add(const Event& e) {
@@ -34,11 +40,13 @@ class Trace {
       return;
     }
     ++written_;
+    // Whole ns of both ends, so that what follows one another does not overlap once it is rounded.
+    const double begin = std::floor(e.start_ns), end = std::floor(e.end_ns);
     const record::Op& op = record::nth(program_.ops, e.op);
-    out_ << ",\n{\"name\": " << quoted(name(op))
-         << ", \"ph\": \"X\", \"pid\": 1, \"tid\": " << static_cast<int>(e.engine)
-         << ", \"ts\": " << number(e.start_ns / 1e3, "%.4f")
-         << ", \"dur\": " << number(e.busy_ns / 1e3, "%.4f")
+    out_ << ",\n{\"name\": " << quoted(name(op)) << ", \"ph\": \"X\", \"pid\": 1, \"tid\": "
+         << (e.engine == Engine::dma ? first_queue + e.queue : static_cast<int>(e.engine))
+         << ", \"ts\": " << number(begin / 1e3, "%.3f")
+         << ", \"dur\": " << number((end - begin) / 1e3, "%.3f")
          << ", \"args\": {\"where\": " << quoted(where(op))
          << ", \"waited_ns\": " << number(std::max(e.waited_ns, 0.0)) << "}}";
   }
@@ -50,6 +58,12 @@ class Trace {
   }
 
  private:
+  static constexpr int first_queue = engine_count;  // tracks of DMA queues come after those of engines
+
+  void track(int id, const std::string& name) {
+    out_ << ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": " << id
+         << ", \"args\": {\"name\": " << quoted(name) << "}}";
+  }
   std::string name(const record::Op& op) const {
     const int tile = op.dst.given() ? op.dst.tile : op.a.tile;
     return tile == record::none ? record::name_of(op.code)

@@ -42,8 +42,11 @@ class Walk {
 
   std::int64_t at(record::ExprId id) const { return id == record::none ? 0 : record::nth(values_, id); }
 
-  /// Deals the iterations of programs() loops to `cores` and walks the share of the first, which has the most.
-  void deal_to(int cores) { cores_ = cores; }
+  /// Deals the iterations of programs() loops to `cores` in turn and walks the share of one of them.
+  void deal_to(int cores, int core) {
+    cores_ = cores;
+    core_ = core;
+  }
 
   /// Calls visit(op, position) for each op that is executed, but loop and end, until it returns false.
   template <class Visit>
@@ -64,7 +67,7 @@ class Walk {
       const std::int64_t begin = at(loop.begin), end = at(loop.end);
       const bool deal = loop.kind == record::LoopKind::programs && cores_ > 1;
       for (std::int64_t step = begin; step < end; ++step) {
-        if (deal && program_number_++ % cores_ != 0) continue;
+        if (deal && program_number_++ % cores_ != core_) continue;
         move(op.loop, step);
         if (!run(loop.first, loop.last, visit)) return false;
       }
@@ -107,7 +110,7 @@ class Walk {
   std::vector<std::vector<int>>
       moved_by_;  // per loop: the expressions of which it is the innermost, children first
   std::int64_t program_number_ = 0;
-  int cores_ = 1;
+  int cores_ = 1, core_ = 0;
 };
 
 }  // namespace sim
