@@ -5,72 +5,14 @@
 #include "neuron_kernels/kernels/flash_attention_shared_shift.hpp"
 #include "neuron_kernels/kernels/fused_mlp.hpp"
 #include "neuron_kernels/kernels/rmsnorm.hpp"
-#include "neuron_kernels/sim/walk.hpp"
+#include "placed_memory.hpp"
 #include "replaying.hpp"
 
 namespace test {
 namespace {
 
 using nk::Limits;
-using nk::Space;
 using nk::TileError;
-using nk::record::OpCode;
-
-/// Walks through every op that is executed and says of each byte of SBUF and PSUM which instance of which tile holds
-/// it: an op must find its own there. n-th instances end when the loop iteration around them does.
-class Memory {
- public:
-  Memory(const Program& program, const Limits& limits) : program_(program), limits_(limits) {}
-
-  std::string check() {
-    nk::sim::Walk walk(program_);
-    std::vector<std::int64_t> made(program_.tiles.size(), 0);
-    std::string wrong;
-    const auto touch = [&](const nk::record::TileSlice& t, bool fresh) {
-      if (!t.given() || !wrong.empty()) return;
-      const auto& d = nk::record::nth(program_.tiles, t.tile);
-      const std::int64_t instance = nk::record::nth(made, t.tile);
-      const std::int64_t count = std::max<std::int64_t>(d.count, 1);
-      const std::int64_t first = instance * count;
-      for (std::int64_t e = 0; e < count; ++e) {
-        if (!fresh && d.is_array && e != walk.at(t.element)) continue;
-        const std::int64_t begin = d.placed.offset + (first + e) % d.placed.buffers * d.placed.stride;
-        const std::int64_t end = begin + std::int64_t{d.f} * nk::size_of(d.dtype);
-        const bool psum = d.space == Space::psum;
-        const std::int64_t room =
-            psum ? std::int64_t{limits_.psum_banks} * limits_.psum_bank_bytes : limits_.sbuf_usable_bytes;
-        if (begin < 0 || end > room) wrong = nk::text(d.name, " ends at ", end, " of ", room);
-        auto& bytes = psum ? psum_ : sbuf_;
-        bytes.resize(static_cast<std::size_t>(room));
-        for (std::int64_t b = begin; b < end && wrong.empty(); b += 4) {
-          auto& owner = bytes[static_cast<std::size_t>(b)];
-          const std::pair<int, std::int64_t> me{t.tile, instance};
-          if (fresh) owner = me;
-          if (owner != me)
-            wrong = nk::text("byte ", b, " of ", d.name, " belongs to ",
-                             nk::record::nth(program_.tiles, owner.first).name);
-        }
-      }
-    };
-    walk.run([&](const nk::record::Op& op, int) {
-      const bool into_array = op.code == OpCode::load_element || op.code == OpCode::load_transposed_element;
-      const bool makes = nk::record::is_structure(op.code) || op.code == OpCode::transposed ||
-                         op.code == OpCode::causal_mask ||
-                         (nk::record::is_transfer(op.code) && op.dst.given() && !into_array);
-      for (const auto* t : {&op.a, &op.b, &op.k0.tile, &op.k1.tile}) touch(*t, false);
-      if (makes && op.dst.given()) ++nk::record::nth(made, op.dst.tile);
-      touch(op.dst, makes);
-      touch(op.column, false);
-      return wrong.empty();
-    });
-    return wrong;
-  }
-
- private:
-  const Program& program_;
-  const Limits& limits_;
-  std::vector<std::pair<int, std::int64_t>> sbuf_, psum_;
-};
 
 struct Kernel {
   std::string name;
@@ -127,9 +69,9 @@ TEST_CASE("allocate: whatever is alive has its bytes to itself") {
           CHECK(fixed == 2);  // too many for this chip
           continue;
         }
-        CHECK(Memory(placed, *l).check() == "");
+        CHECK(PlacedMemory(placed, *l).check() == "");
         CHECK(placed == k.program);
-        CHECK(Memory(schedule(k.program, *l), *l).check() == "");
+        CHECK(PlacedMemory(schedule(k.program, *l), *l).check() == "");
       }
     }
   }
@@ -138,7 +80,7 @@ TEST_CASE("allocate: whatever is alive has its bytes to itself") {
 TEST_CASE("allocate: the check sees an overlap") {
   Program placed = allocate(kernels(nk::trn2).front().program, nk::trn2);
   for (auto& t : placed.tiles) t.placed.offset = 0;
-  CHECK(Memory(placed, nk::trn2).check() != "");
+  CHECK(PlacedMemory(placed, nk::trn2).check() != "");
 }
 
 TEST_CASE("allocate: more buffers as far as they fit and help") {
