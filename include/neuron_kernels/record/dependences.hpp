@@ -30,7 +30,10 @@ struct Dependence {
 class Dependences {
  public:
   Dependences(const Program& program, int loop)
-      : program_(program), loop_(loop), declared_(program.tiles.size(), false) {
+      : program_(program),
+        loop_(loop),
+        declared_(program.tiles.size(), false),
+        aliased_(program.tiles.size()) {
     const Loop& l = nth(program.loops, loop);
     for (int i = l.first; i < l.last; ++i) {
       const Op& op = nth(program.ops, i);
@@ -41,6 +44,7 @@ class Dependences {
         statements.push_back({i, last, has_tensor(i, last), cost(i, last)});
       i = last;
     }
+    find_aliased();
     find_regions();
     find();
   }
@@ -114,6 +118,21 @@ class Dependences {
     return false;
   }
 
+  /// Loaded and staged tiles may be the HBM itself: who reads or writes them does so with the tensor. Tensors that
+  /// nothing writes do not count.
+  void find_aliased() {
+    std::vector<char> written(program_.tensors.size(), false);
+    for (const Op& op : program_.ops) {
+      if (op.hbm.tensor != none && (op.a.given() || op.code == OpCode::staged))
+        nth(written, op.hbm.tensor) = true;
+    }
+    for (const Op& op : program_.ops) {
+      if (op.hbm.tensor == none || !op.dst.given() || !nth(written, op.hbm.tensor)) continue;
+      std::vector<int>& of = nth(aliased_, op.dst.tile);
+      if (std::find(of.begin(), of.end(), op.hbm.tensor) == of.end()) of.push_back(op.hbm.tensor);
+    }
+  }
+
   void find_regions() {
     std::vector<std::int64_t> index(program_.loops.size(), 0);
     for (std::size_t l = 0; l < index.size(); ++l) index[l] = first_value(static_cast<int>(l), index);
@@ -139,8 +158,12 @@ class Dependences {
           }
           regions.push_back(std::move(r));
         });
-        if (is_transfer(op.code))
-          tensors_.push_back({static_cast<int>(&s - statements.data()), op.hbm.tensor, op.a.given()});
+        const auto statement = static_cast<int>(&s - statements.data());
+        if (is_transfer(op.code)) tensors_.push_back({statement, op.hbm.tensor, op.a.given()});
+        each_slice(op, [&](const TileSlice& t, bool written) {
+          for (const int tensor : nth(aliased_, t.tile))
+            tensors_.push_back({statement, tensor, written && !is_transfer(op.code)});
+        });
       }
       regions_.push_back(std::move(regions));
     }
@@ -232,9 +255,9 @@ class Dependences {
         }
       }
     }
-    for (const Touched& x : tensors_) {  // HBM that is both read and written stays in order
+    for (const Touched& x : tensors_) {  // HBM that is written stays in order
       for (const Touched& y : tensors_) {
-        if (x.tensor != y.tensor || x.written == y.written) continue;
+        if (x.tensor != y.tensor || (!x.written && !y.written)) continue;
         if (x.statement < y.statement) all.push_back({x.statement, y.statement, 0});
         all.push_back({x.statement, y.statement, 1});
       }
@@ -263,6 +286,7 @@ class Dependences {
   const Program& program_;
   int loop_;
   std::vector<char> declared_;
+  std::vector<std::vector<int>> aliased_;     // per tile: tensors that it may be a part of
   std::vector<std::vector<Region>> regions_;  // per statement
   std::vector<Touched> tensors_;
 };
