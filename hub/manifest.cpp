@@ -121,7 +121,8 @@ void read_package(const TableReader& top, Manifest& manifest) {
 }
 
 Manifest::Kernel read_kernel(const toml::table& node, const std::string& file) {
-  const TableReader table(node, file, "kernel", {"name", "header", "entry", "dtypes", "chips"});
+  const TableReader table(node, file, "kernel",
+                          {"name", "header", "entry", "dtypes", "chips", "program", "program-header"});
   Manifest::Kernel kernel;
   kernel.name = table.text("name");
   if (!is_identifier(kernel.name)) {
@@ -134,6 +135,16 @@ Manifest::Kernel read_kernel(const toml::table& node, const std::string& file) {
   }
   kernel.dtypes = checked_names(table, "dtypes", dtype_names);
   kernel.chips = checked_names(table, "chips", chip_names);
+  kernel.program = table.optional_text("program");
+  if (!kernel.program.empty() && !is_qualified_name(kernel.program)) {
+    table.refuse("program", in_quotes(kernel.program),
+                 "a qualified C++ name, such as my_package::scale_program");
+  }
+  kernel.program_header = kernel.header;
+  if (table.has("program-header")) {
+    if (kernel.program.empty()) table.refuse("program-header", "given without program", "both or none");
+    kernel.program_header = checked_path(table, "program-header", table.text("program-header"));
+  }
   return kernel;
 }
 

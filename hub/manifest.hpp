@@ -26,6 +26,8 @@ struct Manifest {
     std::string header;  // as users include it
     std::string entry;   // qualified C++ name
     std::vector<std::string> dtypes, chips;
+    std::string program;         // qualified C++ name of its program function; may be empty
+    std::string program_header;  // that declares it; `header` unless it is named
   };
   struct HeaderVariant {  // neuron-header
     std::string include;  // folder that users put on their include path

@@ -6,10 +6,13 @@
 #include <random>
 #include <sstream>
 
+#include "neuron_kernels/nki/emit.hpp"
 #include "neuron_kernels/record/json.hpp"
 #include "neuron_kernels/record/print.hpp"
 #include "neuron_kernels/record/recorder.hpp"
 #include "neuron_kernels/record/replay.hpp"
+#include "neuron_kernels/record/schedule.hpp"
+#include "neuron_kernels/sim/report.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace nk = neuron_kernels;
@@ -26,10 +29,30 @@ void may_refuse(const F& f) {
   }
 }
 
+/// Whatever is short enough to time.
+void time(const nk::Program& program) {
+  const nk::record::Iterations iterations(program);
+  double ops = 0;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) ops += iterations.of(i);
+  if (ops < 1e5)
+    nk::sim::to_json(nk::sim::simulate(program), program, nk::sim::parameters_for(program.chip).limits);
+}
+
 void use(const nk::Program& program) {
   if (!(nk::program_from_json(to_json(program)) == program)) std::abort();
   std::ostringstream out;
   print(program, out);
+  if (program.chip != "host") {
+    const nk::Limits limits = nk::sim::parameters_for(program.chip).limits;
+    may_refuse([&] { nk::emit(program); });
+    may_refuse([&] {
+      const nk::Program scheduled = nk::schedule(program, limits);
+      nk::validate(scheduled);
+      time(scheduled);
+      nk::emit(scheduled);
+    });
+    may_refuse([&] { time(program); });
+  }
   may_refuse([&] {
     nk::Recorder nc(nk::trn2);
     std::vector<nk::Recorder::Hbm> tensors;
