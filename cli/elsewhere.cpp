@@ -1,4 +1,4 @@
-// Commands that `kernels` leaves to `kernels-serve` beside it, with the same arguments.
+// Commands that are left to another program beside this one, with the same arguments; those of `kernels-serve`.
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,26 +20,27 @@ std::string_view command_in(char** arguments) {
   return *arguments != nullptr ? *arguments : "";
 }
 
-/// Starts kernels-serve if this command is asked for; otherwise adds it for --help.
-void add_elsewhere(CLI::App& app, const Global& global, const char* name, const char* description) {
+}  // namespace
+
+void add_elsewhere(CLI::App& app, const Global& global, const char* program, const char* name,
+                   const char* description) {
   if (command_in(global.arguments) != name) {
     app.add_subcommand(name, description);
     return;
   }
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "kernels-serve";
-  ::execv(program.c_str(), global.arguments);
-  throw hub::HubError(hub::ErrorKind::failed,
-                      "cannot start " + program.string() + ": " + std::strerror(errno),
-                      "this command needs kernels-serve in the folder of kernels; install both");
+  const std::filesystem::path file = std::filesystem::read_symlink("/proc/self/exe").parent_path() / program;
+  ::execv(file.c_str(), global.arguments);
+  throw hub::HubError(
+      hub::ErrorKind::failed, "cannot start " + file.string() + ": " + std::strerror(errno),
+      std::string("this command needs ") + program + " in the folder of kernels; install both");
 }
 
-}  // namespace
-
-void add_serve(CLI::App& app, Global& global) { add_elsewhere(app, global, "serve", serve_description); }
+void add_serve(CLI::App& app, Global& global) {
+  add_elsewhere(app, global, "kernels-serve", "serve", serve_description);
+}
 
 void add_completion(CLI::App& app, Global& global) {
-  add_elsewhere(app, global, "completion", completion_description);
+  add_elsewhere(app, global, "kernels-serve", "completion", completion_description);
 }
 
 }  // namespace neuron_kernels::cli

@@ -41,6 +41,7 @@ int run(int argc, char** argv) {
     add_account(app, global);
     add_package(app, global);
     add_key(app, global);
+    add_chip(app, global);
     add_serve(app, global);
     add_completion(app, global);
     app.parse(argc, argv);

@@ -54,6 +54,8 @@ void add_new(CLI::App& app, Global& global) {
                "  kernels new my-scale\n"
                "  cmake -S my-scale -B my-scale/build && cmake --build my-scale/build && ctest --test-dir "
                "my-scale/build\n"
+               "  kernels profile scale --package my-scale --chip trn2\n"
+               "  kernels emit scale --package my-scale --shape rows=4096,n=1024\n"
                "  kernels push my-scale --to my-name/my-scale --dry-run");
   command->callback([name, &global] {
     json files = json::array();
