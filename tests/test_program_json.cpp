@@ -1,6 +1,10 @@
 // Programs as JSON: the document reads as the Program that it was written from; any other text is an error in words.
-#include "neuron_kernels/kernels/flash_attention.hpp"
 #include "neuron_kernels/record/json.hpp"
+
+#include <fstream>
+#include <set>
+
+#include "neuron_kernels/kernels/flash_attention.hpp"
 #include "neuron_kernels/record/schedule.hpp"
 #include "recording.hpp"
 
@@ -72,6 +76,36 @@ TEST_CASE("program json: placements, engines and descriptors of a schedule") {
   CHECK(std::any_of(scheduled.tiles.begin(), scheduled.tiles.end(),
                     [](const nk::record::TileDecl& t) { return t.placed.buffers > 1; }));
   check_round_trip(scheduled);
+}
+
+/// Names of all fields at and below `json`.
+void collect(const Json& json, std::set<std::string>& names) {
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) names.insert(key);
+    if (value.is_structured()) collect(value, names);
+  }
+}
+
+TEST_CASE(
+    "program json: the example of docs/program.md is a Program with every field, and every op is described") {
+  std::ifstream file(NEURON_KERNELS_SOURCE_DIR "/docs/program.md");
+  std::ostringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str(), fence = "```json\n";
+  const std::size_t begin = text.find(fence) + fence.size();
+  REQUIRE(begin > fence.size());
+  const std::string example = text.substr(begin, text.find("```", begin) - begin);
+  const Program program = nk::program_from_json(example);
+  CHECK(Json::parse(to_json(program)) == Json::parse(example));
+  std::set<std::string> shown, all;
+  collect(Json::parse(example), shown);
+  collect(Json::parse(to_json(nk::schedule(every_op_program(), nk::trn2))), all);
+  collect(Json::parse(to_json(nk::schedule(attention_program(200, 1111), nk::trn2))), all);
+  CHECK(shown == all);
+  for (const std::string_view op : nk::record::spelled<nk::record::OpCode>) {
+    INFO(op);
+    CHECK(text.find("`" + std::string(op) + "`") != text.npos);
+  }
 }
 
 TEST_CASE("program json: every float") {

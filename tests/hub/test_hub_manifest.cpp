@@ -44,6 +44,13 @@ header = "scale/scale.hpp"
 entry = "scale::scale"
 dtypes = ["f32", "bf16",]
 chips = ["trn2"]
+program = "scale::scale_program"
+[[kernel]]
+name = "shift"
+header = "scale/shift.hpp"
+entry = "scale::shift"
+program = "scale::shift_program"
+program-header = "scale/shift_program.hpp"
 [variants.header]
 include = "include"
 [variants.torch]
@@ -63,7 +70,10 @@ sources = ["c/scale.cpp"]
   CHECK(m.identifier() == "my_scale");
   CHECK(m.version.text() == "1.2.3");
   CHECK(m.branch() == "v1");
-  REQUIRE(m.kernels.size() == 1);
+  REQUIRE(m.kernels.size() == 2);
+  CHECK(m.kernels[0].program == "scale::scale_program");
+  CHECK(m.kernels[0].program_header == "scale/scale.hpp");
+  CHECK(m.kernels[1].program_header == "scale/shift_program.hpp");
   CHECK(m.kernels[0].entry == "scale::scale");
   CHECK(m.kernels[0].dtypes == std::vector<std::string>{"f32", "bf16"});
   REQUIRE((m.header && m.torch && m.c));
@@ -112,6 +122,10 @@ TEST_CASE("S-CFG-03, S-CFG-04: mistakes in a manifest name line, key and what is
        "kernel.toml:10: kernel.chips is 'trn9'; allowed is each of trn1, trn2, trn3"},
       {head + "[[kernel]]\nname = \"a\"\nheader = \"a.hpp\"\nentry = \"a\"\ndtypes = [\"f32\", \"f32\"]\n",
        "twice"},
+      {head + "[[kernel]]\nname = \"a\"\nheader = \"a.hpp\"\nentry = \"a\"\nprogram = \"a b\"\n",
+       "kernel.toml:10: kernel.program is 'a b'; allowed is a qualified C++ name"},
+      {head + "[[kernel]]\nname = \"a\"\nheader = \"a.hpp\"\nentry = \"a\"\nprogram-header = \"b.hpp\"\n",
+       "kernel.program-header is given without program"},
       {head + "[variants]\nheader = true\n",
        "variants.header is true; allowed is a table, [variants.header]"},
       {head + "[variants.cuda]\n", "unknown key 'variants.cuda'; allowed are header, torch, c"},

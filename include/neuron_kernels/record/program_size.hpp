@@ -20,7 +20,8 @@ struct ProgramSize {
   static constexpr std::int64_t value = std::int64_t{1} << 40;     // of an index, a dimension, an extent
   static constexpr std::int64_t elements = std::int64_t{1} << 60;  // of a tensor
   static constexpr int tile_side = 1 << 28;
-  static constexpr std::int64_t tiles_in_arrays = 1 << 16;  // of all arrays, with their rotating copies
+  static constexpr std::int64_t tiles_in_arrays =
+      1 << 16;  // of all arrays, or of their buffers if these are more
 };
 
 }  // namespace record

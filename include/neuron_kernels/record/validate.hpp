@@ -96,8 +96,7 @@ class Validator {
         refuse(at("tensors", i) + ".name",
                text("is ", t.name, ", as that of tensors[", j, "]; each needs its own"));
     }
-    if (t.rank < 1 || t.rank > max_rank)
-      refuse(at("tensors", i) + ".shape", text("has ", t.rank, " dimensions; allowed are 1 to ", max_rank));
+    within(at("tensors", i) + ".rank", t.rank, 1, max_rank);
     std::int64_t elements = 1;
     for (int d = 0; d < t.rank; ++d) {
       const std::int64_t n = nth(t.shape, d);
@@ -119,9 +118,9 @@ class Validator {
     within(field + ".placed.offset", t.placed.offset, 0, ProgramSize::tile_side);
     within(field + ".placed.stride", t.placed.stride, 0, ProgramSize::tile_side);
     line(field, t.where);
-    in_arrays_ += (t.is_array ? t.count : 0) * std::max(t.placed.buffers, 1) + t.placed.buffers;
+    in_arrays_ += std::max<std::int64_t>(t.is_array ? t.count : 0, t.placed.buffers);
     if (in_arrays_ > ProgramSize::tiles_in_arrays) {
-      refuse(field, text("is one too many: all arrays and rotating copies have more than ",
+      refuse(field, text("is one too many: all arrays and buffers have more than ",
                          ProgramSize::tiles_in_arrays, " tiles"));
     }
   }
@@ -137,9 +136,8 @@ class Validator {
     for (const auto& [child, name] : {std::pair{e.a, ".a"}, {e.b, ".b"}}) {
       if (child < 0 || child >= static_cast<ExprId>(i))
         refuse(field + name, text("is ", child, "; allowed are positions in exprs before ", i));
-      const Node& n = nth(nodes_, child);
-      node.size += n.size;
-      node.depth = std::max(node.depth, n.depth + 1);
+      node.size += nth(nodes_, child).size;
+      node.depth = std::max(node.depth, nth(nodes_, child).depth + 1);
     }
     if (node.size > ProgramSize::expr_nodes || node.depth > ProgramSize::expr_depth) {
       refuse(field, text("has ", node.size, " parts, ", node.depth, " deep; allowed are ",

@@ -14,7 +14,9 @@ from stub import variant
 
 def test_a_new_package_builds_and_its_test_passes(new_package):
     build = new_package / "build"
-    subprocess.run(["cmake", "-S", new_package, "-B", build], check=True, capture_output=True)
+    path = f"{pathlib.Path(KERNELS).parent}{os.pathsep}{os.environ['PATH']}"  # CMakeLists.txt asks `kernels include`
+    configure = ["cmake", "-S", new_package, "-B", build]
+    subprocess.run(configure, check=True, capture_output=True, env={**os.environ, "PATH": path})
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
     subprocess.run(["ctest", "--test-dir", build], check=True, capture_output=True)
 
