@@ -28,7 +28,8 @@ struct Moment {
 
 class Buffers {
  public:
-  Buffers(const Program& program, const Lowered& lowered, double semaphore_ns) : semaphore_ns_(semaphore_ns) {
+  Buffers(const Program& program, const Lowered& lowered, double semaphore_ns)
+      : program_(program), semaphore_ns_(semaphore_ns) {
     for (const record::TileDecl& t : program.tiles) {
       const std::int64_t elements = std::max<std::int64_t>(t.count, 1);
       tiles_.push_back({.f = t.f,
@@ -159,15 +160,16 @@ class Buffers {
   template <class Self, class F>
   static void each_of(Self& self, const Touch& t, const Walk& walk, const F& f) {
     const Tile& tile = record::nth(self.tiles_, t.tile);
-    std::int64_t buffer = (tile.first + walk.at(t.element)) % tile.buffers;
-    if (buffer < 0) buffer += tile.buffers;  // of a Program that the checker would refuse
-    std::int64_t first = tile.base + buffer * tile.blocks;
+    const std::int64_t element = walk.at(t.element), at_free = walk.at(t.free);
+    if (element < 0 || element >= tile.elements || at_free < 0 || at_free + t.free_span - t.step >= tile.f)
+      self.outside(t, element, at_free);
+    std::int64_t first = tile.base + (tile.first + element) % tile.buffers * tile.blocks;
     int n = tile.blocks;
     if (n > 1 && t.free != record::none) {
-      const std::int64_t begin = walk.at(t.free) / t.step * t.step, last = tile.blocks - 1,
-                         from = std::clamp<std::int64_t>(begin / tile.granule, 0, last),
-                         to = std::clamp<std::int64_t>((begin + t.free_span - 1) / tile.granule, from, last);
-      n = static_cast<int>(to - from) + 1;
+      const std::int64_t begin = at_free / t.step * t.step, from = begin / tile.granule;
+      const std::int64_t last =
+          std::min<std::int64_t>((begin + t.free_span - 1) / tile.granule, tile.blocks - 1);
+      n = static_cast<int>(last - from) + 1;
       first += from;
     }
     for (int i = 0; i < n; ++i) f(record::nth(self.blocks_, first + i));
@@ -181,6 +183,15 @@ class Buffers {
     each_of(*this, t, walk, f);
   }
 
+  /// What bounds alone could not tell before: an index that takes values beyond its tile.
+  [[noreturn]] void outside(const Touch& t, std::int64_t element, std::int64_t begin) const {
+    const record::TileDecl& d = record::nth(program_.tiles, t.tile);
+    throw TileError(text("simulate: ", d.name, ": ", t.free_span, " free elements from ", begin,
+                         " of element ", element, "; there are ", d.count, " of ", d.f,
+                         ": shorten the loop that the index comes from"));
+  }
+
+  const Program& program_;
   double semaphore_ns_;
   std::vector<Tile> tiles_;
   std::vector<Block> blocks_;
