@@ -125,9 +125,9 @@ Work work_of_file(const ChipOptions& options) {
 
 }  // namespace
 
-void add_chip_options(CLI::App& command, ChipOptions& options) {
+void add_chip_options(CLI::App& command, ChipOptions& options, const std::string& chip_default) {
   command.add_option("KERNEL", options.kernel, "Name of a kernel; --list shows those there are");
-  command.add_option("--chip", options.chip, "trn1 (also inf2), trn2, trn3 or all; default trn2");
+  command.add_option("--chip", options.chip, "trn1 (also inf2), trn2, trn3 or all; default " + chip_default);
   command.add_option("--shape", options.shape, "NAME=NUMBER and words, with commas between; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--dtype", options.dtype, "bf16, f16 or f32; default the kernel's first");
@@ -206,6 +206,7 @@ void list_kernels(const ChipOptions& options, const Global& global) {
 }
 
 void add_chip(CLI::App& app, Global& global) {
+  add_check(app, global);
   add_profile(app, global);
   add_emit(app, global);
   add_include(app, global);

@@ -19,7 +19,8 @@ struct ChipOptions {
   std::vector<std::string> shape;
   bool package_given = false, list = false;
 };
-void add_chip_options(CLI::App& command, ChipOptions& options);
+/// chip_default: what --help says of --chip.
+void add_chip_options(CLI::App& command, ChipOptions& options, const std::string& chip_default = "trn2");
 
 /// A kernel that has a program: of the library or of a package.
 struct KernelSource {
@@ -69,6 +70,7 @@ auto translated(const F& f) {
 }
 
 // Each adds one command.
+void add_check(CLI::App& app, Global& global);
 void add_profile(CLI::App& app, Global& global);
 void add_emit(CLI::App& app, Global& global);
 void add_include(CLI::App& app, Global& global);

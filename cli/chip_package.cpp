@@ -115,8 +115,19 @@ Answer record_from_package(const std::string& package, const hub::Manifest::Kern
     throw HubError(ErrorKind::failed, "the program of kernel " + kernel.name + " ended with status " +
                                           std::to_string(finished.status) + ": " + hub::joined(command, " "));
   }
+  const auto other = [&](const std::exception& error) {
+    return HubError(
+        ErrorKind::failed,
+        "kernel " + kernel.name + " wrote something else to stdout than its program: " + error.what(),
+        "print to stderr");
+  };
+  record::Json document;
   try {
-    const record::Json document = record::parsed(finished.output);
+    document = record::parsed(finished.output);
+  } catch (const ProgramError& error) {
+    throw other(error);
+  }
+  try {
     Answer answer;
     answer.useful_flops = static_cast<double>(document.at("useful_flops").get<float>());
     answer.reference = document.at("reference").get<std::string>();
@@ -128,10 +139,7 @@ Answer record_from_package(const std::string& package, const hub::Manifest::Kern
   } catch (const ProgramError& error) {
     throw HubError(ErrorKind::failed, "kernel " + kernel.name + ": " + error.what());
   } catch (const record::Json::exception& error) {
-    throw HubError(
-        ErrorKind::failed,
-        "kernel " + kernel.name + " wrote something else to stdout than its program: " + error.what(),
-        "print to stderr");
+    throw other(error);
   }
 }
 

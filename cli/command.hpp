@@ -27,12 +27,13 @@ void add_key(CLI::App& app, Global& global);      // key new|trust|list
 // Of `kernels-serve` and `kernels-chip`; where they are not, elsewhere*.cpp has them and starts that program.
 inline constexpr const char* serve_description = "a registry that speaks the Hugging Face Hub protocol";
 inline constexpr const char* completion_description = "Prints a script that completes commands in a shell";
+inline constexpr const char* check_description = "Whether a kernel obeys a chip's rules";
 inline constexpr const char* profile_description = "How long a kernel takes on a chip, and why";
 inline constexpr const char* emit_description = "A kernel as NKI source, to run on a chip";
 inline constexpr const char* include_description = "Prints the folder of neuron_kernels' C++ headers";
 void add_serve(CLI::App& app, Global& global);       // serve and its administration
 void add_completion(CLI::App& app, Global& global);  // completion bash|zsh|fish
-void add_chip(CLI::App& app, Global& global);        // profile, emit, include
+void add_chip(CLI::App& app, Global& global);        // check, profile, emit, include
 
 /// Starts another program with the same arguments if the command `name` is asked for; else adds it for --help.
 void add_elsewhere(CLI::App& app, const Global& global, const char* program, const char* name,

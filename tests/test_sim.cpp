@@ -281,6 +281,15 @@ TEST_CASE("sim: a trace has every instruction, on tracks that do not overlap") {
   CHECK(std::count(s.begin(), s.end(), '{') == std::count(s.begin(), s.end(), '}'));
 }
 
+TEST_CASE("sim: an index that runs beyond its tile is an error") {
+  Recorder nc(nk::trn2);
+  auto tiles = nc.sbuf_array("tiles", 5, 4, 8, DType::f32);
+  for (auto j : nc.range(9)) {
+    for (auto i : nc.range(j, j + 2)) nc.fill(tiles[i], 0.f);  // bounds of i are not certain
+  }
+  CHECK_THROWS_WITH(sim::simulate(nc.program()), contains_text("element 5; there are 5 of 8"));
+}
+
 TEST_CASE("sim: activity over time adds up to what engines were busy") {
   const Program p = attention();
   const sim::Report r = sim::simulate(p);

@@ -1,4 +1,4 @@
-"""kernels profile, emit, include and new: the built command, for the library's kernels and for one of a package."""
+"""kernels check, profile, emit, include and new: the built command, for the library's kernels and a package's."""
 
 import ast
 import json
@@ -91,6 +91,14 @@ def test_useful_flops_leave_out_what_a_causal_mask_hides():
     assert report["useful_flops"] == 4 * d * n * (n + 1) / 2 < report["flops"]
 
 
+def test_check_finds_nothing_wrong_with_the_library():
+    programs = json.loads(run("check", "--json").stdout)
+    assert [(p["kernel"], p["chip"]) for p in programs] == [(k, c) for k in SMALL for c in ("trn1", "trn2", "trn3")]
+    findings = [finding for program in programs for finding in program["findings"]]
+    assert findings and {finding["severity"] for finding in findings} == {"warning"}
+    assert all(f["file"].endswith(".hpp") and f["line"] > 0 and f["rule"] and f["text"] for f in findings)
+
+
 def test_trace_and_pictures_are_what_they_are_called(tmp_path):
     trace, pictures = tmp_path / "trace.json", tmp_path / "pictures"
     run("profile", "rmsnorm", "--shape", "rows=512,n=512", "--trace", trace, "--svg", pictures)
@@ -126,7 +134,7 @@ def test_a_program_that_is_none_is_refused_in_one_sentence(tmp_path):
     }
     for field, (value, text) in changes.items():
         file.write_text(json.dumps({**good, field: value}))
-        for command in ("profile", "emit"):
+        for command in ("check", "profile", "emit"):
             error = run(command, "--program", file, status=1).stderr
             assert text in error and error.startswith(f"error: {file}: program: ")
     for text in ("", "{", "[" * 100000, "\x00", json.dumps(good)[:-9]):
@@ -139,6 +147,8 @@ def test_a_program_that_is_none_is_refused_in_one_sentence(tmp_path):
     [
         (("profile",), 2, "no kernel is named; there are matmul, "),
         (("profile", "nothing"), 2, "kernel 'nothing' is unknown; there are matmul, "),
+        (("check", "nothing"), 2, "kernel 'nothing' is unknown"),
+        (("check", "matmul", "--chip", "trn9"), 2, "chip 'trn9'; allowed are"),
         (("emit", "nothing"), 2, "kernel 'nothing' is unknown"),
         (("profile", "matmul", "--chip", "trn9"), 2, "chip 'trn9'; allowed are trn1, trn2, trn3 and all"),
         (("profile", "matmul", "--dtype", "f8"), 2, "dtype 'f8' for matmul; allowed are bf16, f16, f32"),
@@ -174,7 +184,7 @@ def test_emitted_source_computes_what_its_reference_says(kernel, chip, tmp_path)
 
 
 def test_help_list_and_completion():
-    for command in ("profile", "emit", "include"):
+    for command in ("check", "profile", "emit", "include"):
         assert f"  kernels {command}" in run(command, "--help").stdout or command == "include"
         assert f"  {command}" in run("--help").stdout
     assert "--shape" in run("completion", "bash").stdout
@@ -189,6 +199,7 @@ def test_a_new_package_builds_profiles_emits_and_tests_within_a_minute(package, 
     environment = {"PATH": f"{KERNELS.parent}{os.pathsep}{os.environ['PATH']}"}
     for command in (["cmake", "-S", package, "-B", build], ["cmake", "--build", build], ["ctest", "--test-dir", build]):
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+    assert run("check", cwd=package).stderr.endswith("0 errors, 0 warnings in 3 programs\n")
     assert profile("scale", cwd=package)["latency_ns"] > 0
     source = run("emit", "scale", "--shape", "rows=300,n=2100", "--dtype", "f32", cwd=package).stdout
     assert emitted_difference(source, tmp_path) == 0
@@ -241,5 +252,8 @@ def test_the_example_is_a_kernel_outside_the_tree(tmp_path):
     for chip in ("trn1", "trn2", "trn3"):
         shape = ("--chip", chip, "--shape", "rows=200,n=300", "--dtype", "f32")
         assert emitted_difference(run("emit", "softmax", "--package", package, *shape).stdout, tmp_path) < 1e-5
+    assert run("check", "softmax", "--package", package).stdout.count(", error: ") == 0
+    wide = run("check", "softmax", "--package", package, "--chip", "trn2", "--shape", "n=60000", status=1)
+    assert "softmax_kernel.hpp:" in wide.stdout and "allowed are 212728" in wide.stdout
     error = run("profile", "softmax", "--package", package, "--shape", "n=60000", status=1).stderr
     assert "SBUF: 480064 bytes per partition are needed at once; trn2 has 212728" in error

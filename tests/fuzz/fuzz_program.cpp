@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "neuron_kernels/nki/emit.hpp"
+#include "neuron_kernels/record/check.hpp"
 #include "neuron_kernels/record/json.hpp"
 #include "neuron_kernels/record/print.hpp"
 #include "neuron_kernels/record/recorder.hpp"
@@ -44,6 +45,7 @@ void use(const nk::Program& program) {
   print(program, out);
   if (program.chip != "host") {
     const nk::Limits limits = nk::sim::parameters_for(program.chip).limits;
+    may_refuse([&] { nk::check(program, limits); });
     may_refuse([&] { nk::emit(program); });
     may_refuse([&] {
       const nk::Program scheduled = nk::schedule(program, limits);
