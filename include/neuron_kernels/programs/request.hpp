@@ -112,7 +112,8 @@ inline Answer answer(ProgramFunction function, const Limits& limits, DType dtype
   Recorder nc(limits);
   function(nc, request);
   const auto& all = request.parameters();
-  for (const auto& [name, value] : given) {
+  for (const auto& word : given) {
+    const std::string& name = word.first;
     if (std::none_of(all.begin(), all.end(), [&](const Request::Parameter& p) { return p.name == name; }))
       throw RequestError(text("shape '", name, "' is unknown; this kernel has ", described(all)));
   }
