@@ -189,9 +189,8 @@ TEST_CASE("elementary functions stay within their bounds for every argument", "[
       DYNAMIC_SECTION(page->name << " " << nk::name_of(bound.f)) {
         Worst worst;
         std::vector<float> x(1 << 14);
-        for (std::uint32_t first = 0, end = 0; first == 0 || end != 0; first = end) {
-          end = first + (1 << 14);  // wraps to 0 at the end
-          for (std::uint32_t i = 0; i < 1 << 14; ++i) x[i] = from_bits(first + i);
+        for (std::uint64_t first = 0; first < std::uint64_t{1} << 32; first += 1 << 14) {
+          for (std::uint32_t i = 0; i < 1 << 14; ++i) x[i] = from_bits(static_cast<std::uint32_t>(first) + i);
           measure(*page, bound.f, x, worst);
         }
         std::printf("%-9s %-10s %.3f ULP at %a\n", page->name, nk::name_of(bound.f), worst.ulps,
