@@ -220,6 +220,7 @@ TEST_CASE("program json: what is out of range or breaks a tile rule is refused")
       {".a.free takes 9 from 0", "within [0, 8)"});
   check_refused([](Json& d) { d["ops"][nth_op(d, "copy")]["a"]["step"] = 0; }, {".a.step is 0"});
   check_refused([](Json& d) { d["ops"][nth_op(d, "reduce")]["blocks"] = 0; }, {".blocks is 0"});
+  check_refused([](Json& d) { d["ops"][nth_op(d, "activate")]["blocks"] = 7; }, {"interleave 7 of"});
   check_refused([](Json& d) { d["ops"][nth_op(d, "reduce")]["op0"] = "multiply"; }, {"add, max and min"});
   check_refused(
       [](Json& d) {

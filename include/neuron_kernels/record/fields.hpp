@@ -81,7 +81,7 @@ constexpr std::uint32_t fields_of(OpCode code) {
     case OpCode::scan:
       return unary | field_b | field_op0 | field_k0 | field_op1;
     case OpCode::activate:
-      return unary | field_act | field_k0 | field_k1 | field_column;
+      return unary | field_act | field_k0 | field_k1 | field_column | field_blocks;
     case OpCode::reciprocal:
     case OpCode::norm_stats:
       return unary;

@@ -43,6 +43,9 @@ class OpRules {
       case OpCode::tensor_scalar_reduce:
         tile_rules::reducing(name, op_.op1, where_);
         break;
+      case OpCode::activate:
+        tile_rules::interleave(info(op_.a), op_.blocks, op_.column.given(), where_);
+        break;
       default:
         break;
     }
