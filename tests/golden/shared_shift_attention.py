@@ -65,11 +65,17 @@ def shared_shift_attention(q, k, v):
         for i3 in range(4):
             s = nl.ndarray((128, 1024), dtype=nl.float32, buffer=nl.psum)
             # s = kT[i3 * 2]^T qT  [128, 512]
-            nisa.nc_matmul(dst=s[:, 0:1023:2], stationary=kT[i3 * 2], moving=qT, accumulate=False)
+            nisa.nc_matmul(dst=s[:, 0:512], stationary=kT[i3 * 2], moving=qT, accumulate=False)
             # s = kT[i3 * 2 + 1]^T qT  [128, 512]
-            nisa.nc_matmul(dst=s[:, 1:1024:2], stationary=kT[i3 * 2 + 1], moving=qT, accumulate=False)
+            nisa.nc_matmul(dst=s[:, 512:1024], stationary=kT[i3 * 2 + 1], moving=qT, accumulate=False)
             # p[0] = exp(0.125 * s + bias)  [128, 1024]
-            nisa.activation(dst=p[0][:, nl.ds(i3 * 1024, 1024)], op=nl.exp, data=s, scale=0.125, bias=bias)
+            nisa.activation(
+                dst=p[0][:, nl.ds(i3 * 1024, 1024)].reshape_dim(1, (512, 2)).permute((0, 2, 1)),
+                op=nl.exp,
+                data=s.reshape_dim(1, (2, 512)),
+                scale=0.125,
+                bias=bias,
+            )
             for i4 in range(max(i3, 2), i3 + 1):
                 # p[0] = p[0], but 0.0 where the key is after the query  [128, 512]
                 nisa.affine_select(

@@ -49,12 +49,12 @@ def _engine(given, *allowed, tiles=()):
 
 
 def _operand(k, data):
-    """A number, or a column of f32 as an array."""
+    """A number, or a column of f32 as an array that broadcasts along every free axis of data."""
     if not isinstance(k, nl.NkiTensor):
         return np.float32(k)
     _on_chip(k)
     assert k.shape == (data.shape[0], 1) and k.dtype == nl.float32, (k.shape, k.dtype)
-    return k.data
+    return k.data.reshape(-1, *[1] * (data.data.ndim - 1))
 
 
 def _alu(op, a, b):
