@@ -82,7 +82,7 @@ std::string markdown(const std::vector<Line>& lines) {
          "order and tile\n"
          "sizes of their sources, on one set of parameters per generation (`core/limits.hpp`, `Timing`); "
          "buffers come from the\n"
-         "allocator. Times in ms. Pages are of the AWS Neuron SDK.\n\n"
+         "allocator but in two rows, below. Times in ms. Pages are of the AWS Neuron SDK.\n\n"
          "The published times were known when the programs were written. After their first run four things "
          "were changed, all of\n"
          "them in general and none for one row: trn1 keeps no SBUF for dynamic DMA, the tensor engine's "
@@ -93,7 +93,20 @@ std::string markdown(const std::vector<Line>& lines) {
          "and no program was\n"
          "changed; the simulator was: transfers take what is free of the DMA engines in pieces, where one "
          "that waited used to\n"
-         "keep others from them, and engines that share a port take turns in the order of time.\n";
+         "keep others from them, and engines that share a port take turns in the order of time.\n\n"
+         "Known weaknesses:\n\n"
+         "- trn2's matmul in blocks of m, n and k has two buffers per tile set by hand, which do not fit "
+         "into "
+         "SBUF together; with\n"
+         "  one buffer the prediction is 33.496 ms (+18.4 %). rmsnorm_quant has one buffer set by hand.\n"
+         "- `pipelined` is the time of the busiest engine, a bound, and not that of a scheduled program.\n"
+         "- rmsnorm_matmul loads its weights once, as the published [best] does (1.000 ms: +9.5 %).\n"
+         "- The mamba programs at 256 x 7168 do not carry the state between tiles of columns and leave out "
+         "the "
+         "factor A.\n"
+         "- Functions of the same cost stand in for some: roots and the reciprocal (adamw), the maximum of "
+         "magnitudes\n"
+         "  (rmsnorm_quant), the variance (layernorm v1).\n";
   const std::map<std::string, std::string> about = {
       {"calibration",
        "Rows that fix parameters. Goal: 2 % each; the sweep of mamba v3 a median of 5 % and 9 % at most."},
