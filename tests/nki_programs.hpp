@@ -6,9 +6,7 @@
 #include "neuron_kernels/kernels/flash_attention_shared_shift.hpp"
 #include "neuron_kernels/kernels/flash_attention_strip.hpp"
 #include "neuron_kernels/kernels/fused_mlp.hpp"
-#include "neuron_kernels/kernels/layernorm.hpp"
-#include "neuron_kernels/kernels/rmsnorm.hpp"
-#include "recording.hpp"
+#include "norm_body.hpp"
 
 namespace test {
 
@@ -17,23 +15,11 @@ inline std::vector<Argument> norm_arguments(DType dtype, std::int64_t rows, std:
           {"bias", DType::f32, {1, n}}, {"residual", dtype, {rows, n}},  {"sum", dtype, {rows, n}, sum}};
 }
 
-/// given: bit 0: weight (and bias), bit 1: residual and sum.
+/// given: as norm_body has it.
 template <bool layernorm>
 Program norm_program(const nk::Limits& l, const std::vector<Argument>& arguments, int given,
                      const nk::NormBlocking& blocking) {
-  return recorded(l, arguments, [&](auto& nc, const auto& h) {
-    using T = TargetOf<decltype(nc)>;
-    std::conditional_t<layernorm, nk::LayernormArgs<T>, nk::RmsnormArgs<T>> a;
-    a.src = h[0], a.dst = h[1];
-    if (given & 1) a.weight = h[2];
-    if (given & 2) a.residual = h[4], a.sum = h[5];
-    if constexpr (layernorm) {
-      if (given & 1) a.bias = h[3];
-      layernorm_kernel(nc, a, blocking);
-    } else {
-      rmsnorm_kernel(nc, a, blocking);
-    }
-  });
+  return recorded(l, arguments, norm_body<layernorm>(given, blocking));
 }
 
 inline std::vector<Argument> mlp_arguments(const nk::MlpShape& s, DType dtype, int splits) {

@@ -4,9 +4,8 @@
 #include "neuron_kernels/kernels/attention_merge.hpp"
 #include "neuron_kernels/kernels/flash_attention.hpp"
 #include "neuron_kernels/kernels/fused_mlp.hpp"
-#include "neuron_kernels/kernels/layernorm.hpp"
 #include "neuron_kernels/kernels/matmul.hpp"
-#include "neuron_kernels/kernels/rmsnorm.hpp"
+#include "norm_body.hpp"
 #include "replaying.hpp"
 
 namespace test {
@@ -34,24 +33,12 @@ void check_norm_replay(const char* name) {
     for (const auto& [rows, n] : {std::pair{256, 64}, {133, 67}, {1, 1}, {3, 1030}}) {
       auto blocking = nk::NormBlocking::default_for(l, rows, n);
       blocking.program_rows = 2 * blocking.rows;
-      for (const int given : {0, 1, 2, 3}) {  // bit 0: weight (and bias), bit 1: residual and sum
+      for (const int given : {0, 1, 2, 3}) {  // as norm_body has it
         const std::vector<Argument> arguments = {
             {"src", DType::f32, {rows, n}},      {"dst", DType::f32, {rows, n}, true},
             {"weight", DType::bf16, {1, n}},     {"bias", DType::f32, {1, n}},
             {"residual", DType::f32, {rows, n}}, {"sum", DType::f32, {rows, n}, (given & 2) != 0}};
-        check_replay(name, l, arguments, [&](auto& nc, const auto& h) {
-          using T = TargetOf<decltype(nc)>;
-          std::conditional_t<layernorm, nk::LayernormArgs<T>, nk::RmsnormArgs<T>> a;
-          a.src = h[0], a.dst = h[1];
-          if (given & 1) a.weight = h[2];
-          if (given & 2) a.residual = h[4], a.sum = h[5];
-          if constexpr (layernorm) {
-            if (given & 1) a.bias = h[3];
-            layernorm_kernel(nc, a, blocking);
-          } else {
-            rmsnorm_kernel(nc, a, blocking);
-          }
-        });
+        check_replay(name, l, arguments, norm_body<layernorm>(given, blocking));
       }
     }
   });
