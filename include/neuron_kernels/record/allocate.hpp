@@ -266,10 +266,10 @@ class Allocator {
     constexpr std::size_t shown = 8;
     for (std::size_t i = 0; i < largest.size() && i < shown; ++i) {
       const TileDecl& d = nth(program_.tiles, largest[i]);
-      const std::string file = d.where.file == none ? "" : nth(program_.files, d.where.file);
+      const std::string where = place_of(program_, d.where);
       s += text("\n  ", d.name, d.is_array ? text(" (", d.count, " of)") : "", " [", d.p, ", ", d.f, "] ",
                 name_of(d.dtype), ": ", copies(largest[i]) * bytes(largest[i]), " bytes",
-                file.empty() ? "" : text(", ", file.substr(file.find_last_of('/') + 1), ":", d.where.line));
+                where.empty() ? "" : ", " + where);
     }
     throw TileError(s);
   }

@@ -72,9 +72,8 @@ class Context {
   }
 
   std::string place(const SourceLine& w) const {
-    if (w.file == none) return "";
-    const std::string& file = nth(program.files, w.file);
-    return text(file.substr(file.find_last_of('/') + 1), ":", w.line, " ");
+    const std::string s = place_of(program, w);
+    return s.empty() ? s : s + " ";
   }
   /// "i0 = 3, i1 = 0": the loops around op in an iteration.
   std::string iteration(int op, std::span<const std::int64_t> index) const {

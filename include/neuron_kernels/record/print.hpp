@@ -46,7 +46,7 @@ class Printer {
       }
       std::string line(static_cast<std::size_t>(2 * depth), ' ');
       line += op.code == OpCode::loop ? loop(op.loop) : statement(op);
-      const std::string at = place(op.where);
+      const std::string at = place_of(program_, op.where);
       if (!at.empty()) line += std::string(line.size() < 88 ? 88 - line.size() : 1, ' ') + "# " + at;
       out_ << line << "\n";
       depth += op.code == OpCode::loop ? 1 : 0;
@@ -54,12 +54,6 @@ class Printer {
   }
 
  private:
-  std::string place(const SourceLine& w) const {
-    if (w.file == none) return "";
-    const std::string& file = nth(program_.files, w.file);
-    return file.substr(file.find_last_of('/') + 1) + ":" + text(w.line);
-  }
-
   std::string loop(int l) const {
     const Loop& loop = nth(program_.loops, l);
     std::string s = "for i" + text(l) + " in range(" + expr(loop.begin) + ", " + expr(loop.end) + "):";

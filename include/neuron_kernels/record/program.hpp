@@ -263,15 +263,11 @@ struct Program {
   }
 };
 
-/// Value of an expression when loop i has index loop_index[i].
-inline std::int64_t evaluate(const Program& program, record::ExprId id,
-                             std::span<const std::int64_t> loop_index) {
-  using record::ExprOp;
-  const record::Expr& e = record::nth(program.exprs, id);
-  if (e.op == ExprOp::constant) return e.value;
-  if (e.op == ExprOp::loop) return record::nth(loop_index, e.value);
-  const std::int64_t a = evaluate(program, e.a, loop_index), b = evaluate(program, e.b, loop_index);
-  switch (e.op) {
+namespace record {
+
+/// The operator of an expression, neither constant nor loop, applied to the values of its operands.
+constexpr std::int64_t apply(ExprOp op, std::int64_t a, std::int64_t b) {
+  switch (op) {
     case ExprOp::add:
       return a + b;
     case ExprOp::subtract:
@@ -279,14 +275,33 @@ inline std::int64_t evaluate(const Program& program, record::ExprId id,
     case ExprOp::multiply:
       return a * b;
     case ExprOp::divide:
-      return record::floor_divide(a, b);
+      return floor_divide(a, b);
     case ExprOp::modulo:
-      return a - b * record::floor_divide(a, b);
+      return a - b * floor_divide(a, b);
     case ExprOp::min:
       return a < b ? a : b;
     default:
       return a > b ? a : b;
   }
+}
+
+/// "flash_attention.hpp:31", or "" where the line is not known.
+inline std::string place_of(const Program& program, const SourceLine& where) {
+  if (where.file == none) return "";
+  const std::string& file = nth(program.files, where.file);
+  return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line);
+}
+
+}  // namespace record
+
+/// Value of an expression when loop i has index loop_index[i].
+inline std::int64_t evaluate(const Program& program, record::ExprId id,
+                             std::span<const std::int64_t> loop_index) {
+  using record::ExprOp;
+  const record::Expr& e = record::nth(program.exprs, id);
+  if (e.op == ExprOp::constant) return e.value;
+  if (e.op == ExprOp::loop) return record::nth(loop_index, e.value);
+  return record::apply(e.op, evaluate(program, e.a, loop_index), evaluate(program, e.b, loop_index));
 }
 
 namespace record {

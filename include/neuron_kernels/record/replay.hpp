@@ -103,9 +103,8 @@ class Replay {
   }
 
   std::string place(const SourceLine& w) const {
-    if (w.file == none) return "";
-    const std::string& file = nth(program_.files, w.file);
-    return text(file.substr(file.find_last_of('/') + 1), ":", w.line, " ");
+    const std::string s = place_of(program_, w);
+    return s.empty() ? s : s + " ";
   }
 
   Cond condition(const Condition& c) {

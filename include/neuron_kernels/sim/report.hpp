@@ -65,12 +65,7 @@ inline std::vector<Place> costliest(const Report& r, const Program& program, Eng
     const record::Op& op = program.ops[i];
     const double ns = r.op_busy_ns[i][static_cast<std::size_t>(engine)];
     if (ns <= 0) continue;
-    std::string where;
-    if (op.where.file != record::none) {
-      const std::string& file = record::nth(program.files, op.where.file);
-      where = text(file.substr(file.find_last_of('/') + 1), ":", op.where.line);
-    }
-    sums[{where, record::name_of(op.code)}] += ns;
+    sums[{record::place_of(program, op.where), record::name_of(op.code)}] += ns;
   }
   std::vector<Place> places;
   for (const auto& [key, ns] : sums) places.push_back({key.first, key.second, ns});

@@ -47,7 +47,7 @@ class Trace {
          << (e.engine == Engine::dma ? first_queue + e.queue : static_cast<int>(e.engine))
          << ", \"ts\": " << number(begin / 1e3, "%.3f")
          << ", \"dur\": " << number((end - begin) / 1e3, "%.3f")
-         << ", \"args\": {\"where\": " << quoted(where(op))
+         << ", \"args\": {\"where\": " << quoted(record::place_of(program_, op.where))
          << ", \"waited_ns\": " << number(std::max(e.waited_ns, 0.0)) << "}}";
   }
 
@@ -68,11 +68,6 @@ class Trace {
     const int tile = op.dst.given() ? op.dst.tile : op.a.tile;
     return tile == record::none ? record::name_of(op.code)
                                 : text(record::name_of(op.code), " ", record::nth(program_.tiles, tile).name);
-  }
-  std::string where(const record::Op& op) const {
-    if (op.where.file == record::none) return "";
-    const std::string& file = record::nth(program_.files, op.where.file);
-    return text(file.substr(file.find_last_of('/') + 1), ":", op.where.line);
   }
 
   std::ostream& out_;

@@ -86,23 +86,7 @@ class Walk {
     using record::ExprOp;
     if (e.op == ExprOp::constant) return e.value;
     if (e.op == ExprOp::loop) return record::nth(index_, e.value);
-    const std::int64_t a = at(e.a), b = at(e.b);
-    switch (e.op) {
-      case ExprOp::add:
-        return a + b;
-      case ExprOp::subtract:
-        return a - b;
-      case ExprOp::multiply:
-        return a * b;
-      case ExprOp::divide:
-        return record::floor_divide(a, b);
-      case ExprOp::modulo:
-        return a - b * record::floor_divide(a, b);
-      case ExprOp::min:
-        return std::min(a, b);
-      default:
-        return std::max(a, b);
-    }
+    return record::apply(e.op, at(e.a), at(e.b));
   }
 
   const Program& program_;
